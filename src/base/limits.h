@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that grows has its maximum here. The edges enforce them and answer with an error that
+ * names the limit; behind the edges they are facts that code may rely on.
+ */
+#ifndef VGPU_BASE_LIMITS_H
+#define VGPU_BASE_LIMITS_H
+
+/* ---- HTTP ---- */
+/* A node list of 20,000 names of 253 bytes is 5 MiB; whole Node objects are about 8 KiB each. */
+#define VG_LIMIT_FILTER_BODY_BYTES  (64u << 20)
+#define VG_LIMIT_BIND_BODY_BYTES    (64u << 10)
+/* The API server itself refuses objects over 3 MiB (etcd: 1.5 MiB). */
+#define VG_LIMIT_WEBHOOK_BODY_BYTES (8u << 20)
+#define VG_LIMIT_HTTP_CONNECTIONS   512u
+#define VG_LIMIT_HTTP_IDLE_S        75u
+#define VG_LIMIT_HTTP_HEADER_BYTES  (32u << 10)
+
+/* ---- JSON and YAML ---- */
+#define VG_LIMIT_YAML_BYTES (64u << 20)
+#define VG_LIMIT_YAML_DEPTH 64u
+#define VG_LIMIT_YAML_NODES (8u << 20)
+
+/* ---- cluster ---- */
+#define VG_LIMIT_NODES              20000u
+#define VG_LIMIT_CARDS_PER_NODE     64u
+#define VG_LIMIT_CONTAINERS_PER_POD 64u
+#define VG_LIMIT_CARDS_PER_REQUEST  64u
+#define VG_LIMIT_NAME_BYTES         253u /* RFC 1123 subdomain, Kubernetes object names */
+#define VG_LIMIT_UUID_BYTES         96u
+#define VG_LIMIT_MODEL_BYTES        96u
+#define VG_LIMIT_MODELS             1024u /* different card models in one cluster */
+/* All annotations of an object together are at most 256 KiB (apimachinery validation). */
+#define VG_LIMIT_ANNOTATION_BYTES   (256u << 10)
+#define VG_LIMIT_REASON_BYTES       512u
+
+/* ---- API server client ---- */
+#define VG_LIMIT_LIST_PAGE        500u
+#define VG_LIMIT_LIST_PAGE_BYTES  (256u << 20)
+#define VG_LIMIT_WATCH_LINE_BYTES (16u << 20)
+#define VG_LIMIT_BIND_QUEUE       4096u
+#define VG_LIMIT_API_REPLY_BYTES  (4u << 20)
+
+#endif
