@@ -1,1 +1,1 @@
-SRCS_base := arena.c buf.c clock.c err.c log.c map.c mem.c num.c str.c
+SRCS_base := arena.c buf.c clock.c err.c file.c log.c map.c mem.c num.c str.c

@@ -1,0 +1,1 @@
+SRCS_config := config.c

@@ -1,0 +1,1 @@
+SRCS_http := address.c http.c tls.c

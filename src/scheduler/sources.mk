@@ -1,0 +1,1 @@
+SRCS_scheduler := decide.c fit.c reasons.c score.c

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cluster as the decision sees it: nodes, their cards, and what is used of each. Plain data, kept
+ * by src/cluster and never written by src/scheduler.
+ */
+#ifndef VGPU_SCHEDULER_VIEW_H
+#define VGPU_SCHEDULER_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/node.h"
+
+/* 64 bytes, so that a node of eight cards is eight cache lines. */
+struct vg_card {
+	const char *uuid;
+	int32_t mem_mib;
+	int32_t mem_used_mib;
+	int32_t cores; /* percent, 100 unless scaled */
+	int32_t cores_used;
+	int32_t slots;
+	int32_t slots_used;
+	int32_t index; /* NVML index */
+	int16_t numa;
+	uint16_t model; /* index into the view's models */
+	uint8_t class_index;
+	uint8_t mode; /* enum vg_card_mode */
+	bool healthy;
+	bool cordoned;
+};
+
+/* Sums over the node's cards. */
+struct vg_sums {
+	int64_t mem_mib;
+	int64_t mem_used_mib;
+	int64_t cores;
+	int64_t cores_used;
+	int64_t slots;
+	int64_t slots_used;
+};
+
+struct vg_node {
+	const char *name;
+	struct vg_card *cards; /* sorted by class, then index */
+	uint32_t card_count;   /* 0: nothing registered */
+	struct vg_sums sums;   /* kept equal to the cards by whoever owns the node */
+};
+
+/* The models of the cluster, each once; card.model is an index. */
+struct vg_models {
+	const char *const *name;
+	size_t count;
+};
+
+#endif

@@ -1,0 +1,1 @@
+SRCS_snapshot := snapshot.c

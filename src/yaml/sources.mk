@@ -1,0 +1,1 @@
+SRCS_yaml := yaml_tree.c yaml_json.c
