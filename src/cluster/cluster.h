@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our view of the cluster: nodes with their cards, pods with what they hold, reservations. The only
+ * mutable state that threads share; every function here may be called from any thread, and none of them
+ * waits for anything but the one mutex, which is held for a decision at most.
+ *
+ * The ledger is a function of the pods and nodes that the source reported. What this process adds are
+ * reservations: a filter's decision counts at once, and lapses when the pod is filtered again, deleted,
+ * or not bound in time.
+ *
+ *	a pod's life here:  (filter) RESERVED -> (bind) BINDING -> (API server said yes) BOUND
+ *	                    put_pod with spec.nodeName and an allocation: BOUND, whatever was before
+ */
+#ifndef VGPU_CLUSTER_CLUSTER_H
+#define VGPU_CLUSTER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "device/class.h"
+#include "device/request.h"
+#include "device/sink.h"
+#include "scheduler/decide.h"
+
+struct vg_cluster;
+
+struct vg_cluster_options {
+	const struct vg_classes *classes; /* lives as long as the cluster */
+	struct vg_policy policy;          /* the daemon's own, overridden by pods */
+	int64_t reservation_ns; /* how long a decision waits for its bind; 0 = VG_RESERVATION_NS */
+	int64_t stale_ns; /* not ready after hearing nothing for so long; 0 = never stale (snapshot) */
+	/* One pod per node between bind and allocate; the others wait for their turn. Off where nobody
+	 * acknowledges allocations (snapshot). */
+	bool bind_queue;
+};
+
+/* kube-scheduler binds within milliseconds unless a Permit plugin (a gang) makes it wait. */
+#define VG_RESERVATION_NS (300LL * 1000000000LL)
+/* A bind waits so long for its turn: below the 30 s httpTimeout of the extender stanza. */
+#define VG_BIND_WAIT_NS   (25LL * 1000000000LL)
+/* A pod that was bound and not acknowledged for so long no longer keeps others waiting. */
+#define VG_BIND_TURN_NS   (60LL * 1000000000LL)
+
+struct vg_cluster *vg_cluster_new(const struct vg_cluster_options *options);
+/* Nobody may be in a call any more. Waiting tickets are told -ECANCELED. */
+void vg_cluster_free(struct vg_cluster *cluster);
+
+/* Where a source reports to. Its calls read the monotonic clock for `heard`. */
+struct vg_sink vg_cluster_sink(struct vg_cluster *cluster);
+
+/* Whether all lists were filled and the source was heard of lately. When not, ret_reason (room for 160
+ * bytes, may be NULL) says what is missing. */
+#define VG_READY_REASON_BYTES 160
+bool vg_cluster_ready(struct vg_cluster *cluster, int64_t now_ns, char *ret_reason);
+
+/* To be called about once a second: reservations and waits that are over. */
+void vg_cluster_tick(struct vg_cluster *cluster, int64_t now_ns);
+
+/* ---- filter ----------------------------------------------------------------------------------- */
+
+struct vg_placement {
+	bool found;
+	size_t candidate; /* index into the names that were asked about */
+	float score;
+	struct vg_allocation allocation; /* everything copied into the arena */
+	struct vg_verdict *verdicts;     /* one per candidate */
+	int64_t decision_ns;             /* time that the decision itself took */
+};
+
+/* Decides among the named nodes and reserves on the chosen one, replacing an earlier reservation of the
+ * same UID. A pod that is bound already is decided as if it were not there, and nothing is reserved. */
+void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *request,
+		      const char *const *node_names, size_t node_count, int64_t now_ns,
+		      struct vg_arena *arena, struct vg_placement *ret_placement);
+
+/* Decides among nodes as given, without any effect. Cards carry the usage that we know of. */
+void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *request,
+			 const struct vg_node_info *nodes, size_t node_count,
+			 struct vg_arena *arena, struct vg_placement *ret_placement);
+
+/* ---- bind ------------------------------------------------------------------------------------- */
+
+struct vg_bind_args {
+	const char *namespace;
+	const char *name;
+	const char *uid;
+	const char *node;
+	int64_t now_ns; /* monotonic */
+	int64_t unix_s;
+	/* Called at most once, from any thread and not under the lock, if the outcome was
+	 * VG_BIND_WAITING: code 0 = it is your turn, call vg_cluster_bind_begin() again; else the wait
+	 * ended without a turn, and the message says who was waited for. */
+	void (*turn)(void *ctx, int code, const char *message);
+	void *turn_ctx;
+};
+
+enum vg_bind_outcome {
+	VG_BIND_POST,    /* send ret_call, then report with vg_cluster_bind_end() */
+	VG_BIND_DONE,    /* this pod is bound to this node already: success, nothing to send */
+	VG_BIND_WAITING, /* another pod of the node is between bind and allocate: turn() will come */
+};
+
+/*
+ * Begins a bind. The reservation's allocation is used; if it was lost, or was for another node, the cards
+ * are decided again on this node. ret_call and what it points to are in the arena.
+ * -ENOENT: no such pod, or another UID; -EBUSY: it is being bound right now; -ENOSPC: the cards are gone
+ * (the text has the reasons); -EEXIST: bound to another node; -EINVAL: its request is malformed.
+ */
+int vg_cluster_bind_begin(struct vg_cluster *cluster, const struct vg_bind_args *args,
+			  struct vg_arena *arena, enum vg_bind_outcome *ret_outcome,
+			  struct vg_bind_call *ret_call, struct vg_err *err);
+/* 0: bound. -ETIMEDOUT, -ECANCELED: unknown, the reservation stays until the source tells. Anything else:
+ * not bound, the reservation is dropped. */
+void vg_cluster_bind_end(struct vg_cluster *cluster, const char *uid, int code, int64_t now_ns);
+
+/* ---- looking ---------------------------------------------------------------------------------- */
+
+enum vg_pod_state {
+	VG_STATE_PENDING, /* asks for cards, holds none */
+	VG_STATE_RESERVED,
+	VG_STATE_BINDING,
+	VG_STATE_BOUND,
+};
+
+extern const char *const vg_pod_state_word[];
+
+/* A pod as the ledger has it. */
+struct vg_pod_copy {
+	const char *namespace;
+	const char *name;
+	const char *uid;
+	const char *node; /* "" while pending */
+	enum vg_pod_state state;
+	bool allocating; /* bound, and the node agent has not acknowledged yet */
+	bool terminating;
+	int64_t age_ns; /* since the reservation or bind of this process; 0 when it came from the source */
+	int64_t lapses_in_ns; /* reservations; 0 = never */
+	struct vg_allocation allocation;
+};
+
+struct vg_node_copy {
+	struct vg_node node;        /* with cards and all texts */
+	const char *register_error; /* NULL, or why its cards could not be read */
+	int64_t allocatable;        /* -1 = unknown */
+};
+
+struct vg_cluster_copy {
+	struct vg_models models;
+	struct vg_node_copy *nodes; /* sorted by name */
+	size_t node_count;
+	struct vg_pod_copy *pods; /* sorted by namespace and name; only with_pods */
+	size_t pod_count;
+};
+
+struct vg_copy_args {
+	const char *const
+		*names; /* NULL: all nodes. Else one entry per name, in that order; an unknown
+				   * name gives a node without cards. */
+	size_t name_count;
+	/* Leave out what the pod of this UID holds, as a decision about it does. NULL: nobody. */
+	const char *without_uid;
+	bool with_pods;
+};
+
+/* A private copy in the arena: whoever explains or prints does it outside the lock. */
+void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args, int64_t now_ns,
+		     struct vg_arena *arena, struct vg_cluster_copy *ret_copy);
+
+struct vg_cluster_stats {
+	size_t nodes;            /* known to the source */
+	size_t nodes_registered; /* with cards */
+	size_t cards;
+	size_t pods[VG_STATE_BOUND + 1];
+	size_t bind_waiting;
+	uint64_t reservations_made;
+	uint64_t reservations_lapsed;
+	uint64_t decided_at_bind;          /* reservations that had been lost */
+	uint64_t malformed[VG_KIND_COUNT]; /* objects and annotations that could not be read */
+	uint64_t
+		unknown_cards; /* grants, of the pods there are now, on cards that their node does not have */
+	int64_t since_heard_ns[VG_KIND_COUNT]; /* -1 = never */
+	uint64_t stale_events; /* events that were older than what was known, and were ignored */
+};
+
+void vg_cluster_stats(struct vg_cluster *cluster, int64_t now_ns,
+		      struct vg_cluster_stats *ret_stats);
+
+#endif
