@@ -1,1 +1,1 @@
-SRCS_yaml := yaml_tree.c yaml_json.c
+SRCS_yaml := yaml_tree.c yaml_scalar.c yaml_json.c
