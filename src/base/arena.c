@@ -9,7 +9,8 @@
 
 #include "base/mem.h"
 
-#define BLOCK_MIN ((size_t)16 * 1024)
+/* Small, since some owners are many (a pod each); blocks double from here. */
+#define BLOCK_MIN ((size_t)1024)
 #define ALIGNMENT _Alignof(max_align_t)
 
 struct vg_arena_block {

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. Everything here is used under cluster->lock. */
+#ifndef VGPU_CLUSTER_CLUSTER_INTERNAL_H
+#define VGPU_CLUSTER_CLUSTER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "cluster/cluster.h"
+
+struct cluster_pod;
+
+/* A bind that waits for its turn at a node. */
+struct ticket {
+	struct ticket *next;
+	struct cluster_pod *pod; /* NULL once it is due */
+	struct cluster_node *node;
+	void (*turn)(void *ctx, int code, const char *message);
+	void *turn_ctx;
+	int64_t deadline_ns;
+	int code; /* once due */
+	char *message;
+};
+
+struct cluster_node {
+	struct vg_node view; /* what decisions read; its name is ours below */
+	char *name;
+	bool known; /* the source has it; else only pods refer to it */
+	uint64_t resource_version;
+	uint64_t generation; /* of the last list that had it */
+	int64_t allocatable;
+	struct vg_arena texts; /* of the cards and the error; a new one with each put */
+	const char *register_error;
+	struct cluster_pod *pods; /* all that hold cards here */
+	struct ticket *waiting;   /* first come first */
+	struct ticket **waiting_end;
+	/* Whose turn came and who has not begun yet; nobody may slip in between. */
+	struct cluster_pod *granted;
+	int64_t granted_until_ns;
+};
+
+struct cluster_pod {
+	char *namespace;
+	char *name;
+	char *uid;
+	char *key; /* "namespace/name" */
+	enum vg_pod_state state;
+	bool from_source; /* the source has shown it */
+	bool malformed;   /* said so already */
+	bool terminating;
+	bool allocating;
+	uint64_t resource_version;
+	uint64_t generation;
+	int64_t since_ns;    /* reservation or bind of this process, else 0 */
+	int64_t deadline_ns; /* RESERVED: lapses; allocating: no longer keeps others waiting */
+
+	struct vg_arena asked;      /* of the request; released once it is bound */
+	struct vg_request *request; /* NULL: bound, or malformed: then request_error says why */
+	const char *request_error;
+
+	struct vg_arena held; /* of the allocation and the charges */
+	struct vg_allocation allocation;
+	struct vg_charge *charges;
+	size_t charge_count;
+	size_t charges_unknown; /* how many of them found no card */
+	int64_t decided_unix_s;
+	struct cluster_node *node; /* NULL: holds nothing */
+	struct cluster_pod *prev;  /* among node->pods */
+	struct cluster_pod *next;
+
+	struct ticket *ticket;           /* it waits for its turn */
+	struct cluster_node *granted_at; /* its turn came there and it has not begun yet */
+};
+
+struct listing {
+	bool complete; /* at least one list was seen to its end */
+	uint64_t generation;
+	int64_t started_ns;
+	int64_t heard_ns; /* 0 = never */
+};
+
+struct vg_cluster {
+	struct vg_cluster_options options;
+	pthread_mutex_t lock;
+
+	struct vg_map nodes;       /* by name: struct cluster_node */
+	struct vg_map pods;        /* by UID: struct cluster_pod */
+	struct vg_map pods_by_key; /* by namespace/name */
+
+	const char **models; /* by index; the texts are ours */
+	size_t model_count;
+	struct vg_map model_map; /* by name: index + 1 */
+
+	struct listing listing[VG_KIND_COUNT];
+	struct vg_cluster_stats stats; /* the counters; sizes are computed when asked */
+	struct ticket *due;            /* to be told after the lock is released */
+	struct vg_arena scratch;       /* for what does not outlive the lock */
+};
+
+/* ledger.c: who holds what */
+
+struct cluster_node *vg_ledger_node(struct vg_cluster *cluster, const char *name);
+/* Takes a node's struct out if the source does not have it and nothing refers to it. */
+void vg_ledger_node_settle(struct vg_cluster *cluster, struct cluster_node *node);
+/* Cards as `node` says, with the usage of the pods that are there. */
+void vg_ledger_node_put(struct vg_cluster *cluster, const struct vg_node_info *info);
+void vg_ledger_node_gone(struct vg_cluster *cluster, struct cluster_node *node);
+uint16_t vg_ledger_model(struct vg_cluster *cluster, const char *model);
+void vg_ledger_card(struct vg_cluster *cluster, const struct vg_node_info *info, size_t index,
+		    struct vg_card *ret_card);
+struct vg_card *vg_ledger_card_find(const struct vg_node *node, const char *uuid);
+
+struct cluster_pod *vg_ledger_pod(struct vg_cluster *cluster, const char *namespace,
+				  const char *name, const char *uid);
+/* The source shows the pod under its name: an earlier pod of that name is gone, its delete was missed. */
+void vg_ledger_claim_name(struct vg_cluster *cluster, struct cluster_pod *pod);
+/* Copies the allocation and charges its node. */
+void vg_ledger_hold(struct vg_cluster *cluster, struct cluster_pod *pod, struct cluster_node *node,
+		    const struct vg_allocation *allocation, const uint8_t *kinds, size_t kind_count,
+		    bool init_done);
+/* Gives its cards back. */
+void vg_ledger_drop(struct vg_cluster *cluster, struct cluster_pod *pod);
+/* Takes what it holds out of the sums, or puts it back; the allocation stays. */
+void vg_ledger_uncharge(struct vg_cluster *cluster, struct cluster_pod *pod);
+void vg_ledger_charge(struct vg_cluster *cluster, struct cluster_pod *pod);
+/* Gives its cards back and forgets it; a waiting bind of it ends. */
+void vg_ledger_pod_gone(struct vg_cluster *cluster, struct cluster_pod *pod);
+/* After a reservation ended: a pod that the source has becomes pending again, another one is forgotten. */
+void vg_ledger_unreserve(struct vg_cluster *cluster, struct cluster_pod *pod);
+
+struct vg_allocation vg_allocation_copy(const struct vg_allocation *from, struct vg_arena *arena);
+
+/* bind.c: turns */
+
+/* Whether a pod is between bind and allocate at the node. ret_holder may be NULL. */
+bool vg_turn_taken(const struct cluster_node *node, int64_t now_ns,
+		   const struct cluster_pod **ret_holder);
+/* Lets the next one in, if there is one and the way is free. now_ns 0 where the caller has no time at
+ * hand: a turn that is over by time alone is then left to the next tick. */
+void vg_turn_next(struct vg_cluster *cluster, struct cluster_node *node, int64_t now_ns);
+/* Ends a wait; the caller is told after the lock is released. */
+void vg_turn_cancel(struct vg_cluster *cluster, struct ticket *ticket, int code, char *message);
+void vg_turn_expire(struct vg_cluster *cluster, struct cluster_node *node, int64_t now_ns);
+
+/* cluster.c */
+
+void vg_cluster_lock(struct vg_cluster *cluster);
+/* Also tells everybody whose wait ended meanwhile. */
+void vg_cluster_unlock(struct vg_cluster *cluster);
+
+#endif
