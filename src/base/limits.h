@@ -26,6 +26,8 @@
 #define VG_LIMIT_CARDS_PER_NODE     64u
 #define VG_LIMIT_CONTAINERS_PER_POD 64u
 #define VG_LIMIT_CARDS_PER_REQUEST  64u
+/* use-/nouse- lists of a pod: each member is compared with each card of the cluster. */
+#define VG_LIMIT_WORDS_PER_LIST     256u
 #define VG_LIMIT_NAME_BYTES         253u /* RFC 1123 subdomain, Kubernetes object names */
 #define VG_LIMIT_UUID_BYTES         96u
 #define VG_LIMIT_MODEL_BYTES        96u

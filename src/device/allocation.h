@@ -43,8 +43,9 @@ char *vg_allocation_encode(const struct vg_allocation *allocation, const struct 
 /*
  * Decodes one annotation text and appends its grants to `allocation` (zeroed before the first call).
  * A trailing ";" does not count as one more container. Pieces without a comma are skipped, fields
- * beyond the fourth ignored, as other readers of this format do; anything else that is malformed is
- * -EINVAL with the place in the text, and `allocation` is left as it was.
+ * beyond the fourth ignored, as other readers of this format do; anything else that is malformed
+ * (negative numbers and more than base/limits.h allows included) is -EINVAL with the place in the text,
+ * and `allocation` is left as it was. Empty segments beyond the limit of containers are dropped.
  * A "[template-slot]" suffix of the UUID, which schedulers up to 2.9 wrote for MIG, is taken off.
  */
 int vg_allocation_decode(const char *text, uint8_t class_index, struct vg_arena *arena,
@@ -62,8 +63,9 @@ struct vg_charge {
  * What the pod's cards must hold for it: app containers and sidecars add up, init containers run one
  * after the other and beside the sidecars that started before them, so per card and per quantity the
  * larger of (sum of apps and sidecars) and (peak over init containers) counts. With init_done only
- * apps and sidecars count. kinds[] has container_count entries (enum vg_container_kind); NULL when the
- * pod's spec is not known: all are apps then. Sorted by UUID. In the arena.
+ * apps and sidecars count. kinds[] has kind_count entries (enum vg_container_kind); containers beyond
+ * are apps, and so are all when the pod's spec is not known (NULL). A grant is a slot. Sums stop at
+ * INT32_MAX. Sorted by UUID; UUIDs point into the allocation, the array is in the arena.
  */
 size_t vg_allocation_charges(const struct vg_allocation *allocation, const uint8_t *kinds,
 			     size_t kind_count, bool init_done, struct vg_arena *arena,

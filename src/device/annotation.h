@@ -15,8 +15,8 @@ enum vg_annotation {
 /* "hami.io/…" */
 extern const char *const vg_annotation_key[VG_ANNO_COUNT];
 
-/* The row of a key, or VG_ANNO_COUNT when the key is not ours. `hami.io/use-gpuuuid` spellings that
- * HAMi's documentation also gives are found under their row. */
+/* The row of a key, or VG_ANNO_COUNT when the key is not ours. The spellings "use-gpuuid" and
+ * "nouse-gpuuid", one u short, which front ends write, are found under their row too. */
 enum vg_annotation vg_annotation_find(const char *key);
 
 /* Values by row; NULL where the object has none. The texts belong to whoever filled the set. */

@@ -50,7 +50,7 @@ struct vg_node_info {
 	struct vg_annotations annotations;
 	struct vg_card_info *cards; /* sorted by class, then index, then UUID */
 	size_t card_count;
-	/* status.allocatable of the count resource of class 0; -1 when absent. A node whose plugin is
+	/* status.allocatable of the count resource of class 0; -1 when absent, never below 0 else. A node whose plugin is
 	 * gone reports 0 while its register annotation stays. */
 	int64_t allocatable;
 	/* Set when the register annotation is there and could not be read: the cards are then empty and
@@ -64,12 +64,15 @@ int vg_node_decode(const struct json_t *object, const struct vg_classes *classes
 
 /*
  * Reads the text of a register annotation: the JSON form, or the comma form of plugins up to 2.7
- * (told apart by the first character). Duplicate UUIDs, missing ids and numbers out of range are
- * errors that name the card. Source: scheduler-protocol facts in docs/protocol.md, "Node keys".
+ * (told apart by the first character). No cards is not an error. Absent JSON members are 0 or false;
+ * migProfiles and other unknown members are accepted and not looked at. Duplicate UUIDs, missing ids,
+ * wrong types and numbers out of range are errors that name the card. Cards are sorted by index, then
+ * UUID. Source: scheduler-protocol facts in docs/protocol.md, "Node keys".
  */
 int vg_register_decode(const char *text, uint8_t class_index, struct vg_arena *arena,
 		       struct vg_card_info **ret_cards, size_t *ret_count, struct vg_err *err);
-/* The JSON form, in stable member order; what vgpu-agent and the tests write. In the arena. */
+/* The JSON form, in stable member order; what vgpu-agent and the tests write. Texts are UTF-8 and not
+ * NULL. In the arena. */
 char *vg_register_encode(const struct vg_card_info *cards, size_t count, struct vg_arena *arena);
 
 /* Whether the UUID stands in a comma list (blanks and stray commas tolerated). NULL list: false. */

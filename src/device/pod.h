@@ -56,14 +56,15 @@ struct vg_pod {
 	const char *namespace;
 	const char *name;
 	const char *uid;
-	uint64_t
-		resource_version; /* 0 = absent. Opaque by contract; etcd3 makes it a rising number. */
-	const char *node_name;    /* spec.nodeName; "" = not bound */
+	/* 0 = absent or no number. Opaque by contract; etcd3 makes it a rising number. */
+	uint64_t resource_version;
+	const char *node_name; /* spec.nodeName; "" = not bound */
 	const char *scheduler_name;
 	const char *runtime_class; /* "" = absent */
 	enum vg_pod_phase phase;
 	bool terminating; /* metadata.deletionTimestamp is set */
-	bool init_done;   /* all init containers that are not sidecars ended with success */
+	/* All init containers that are not sidecars ended with success; also when there are none. */
+	bool init_done;
 	int32_t priority;
 	struct vg_annotations annotations;
 	/* In the order of allocation annotations: init containers (sidecars among them) first. */
@@ -73,12 +74,16 @@ struct vg_pod {
 };
 
 /*
- * Decodes a v1.Pod. Unknown members are ignored; a member of the wrong type is an error that names its
- * path. Resources are kept only if a class has them. `object` may be given back afterwards.
+ * Decodes a v1.Pod. Unknown members are ignored, absent ones and null are "", 0 or false as Go has it;
+ * only metadata must be there. A member of the wrong type is an error that names its path. Resources
+ * are kept only if a class has them. `object` may be given back afterwards.
  * -EINVAL: not a pod; -E2BIG: over a limit of base/limits.h.
  */
 int vg_pod_decode(const struct json_t *object, const struct vg_classes *classes,
 		  struct vg_arena *arena, struct vg_pod *ret_pod, struct vg_err *err);
+
+/* A copy that shares nothing with the original. In the arena. */
+struct vg_pod *vg_pod_copy(const struct vg_pod *pod, struct vg_arena *arena);
 
 /* The limit of the resource, else its request, else NULL. An empty name gives NULL. */
 const char *vg_container_resource(const struct vg_container *container, const char *resource);

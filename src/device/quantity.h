@@ -15,15 +15,20 @@
 #include "base/str.h"
 
 struct vg_quantity {
-	int64_t value; /* rounded up, away from zero in neither direction: ceil(), as Quantity.Value() */
-	bool exact; /* the value is a whole number that fits an int64 */
-	/* Written with a binary suffix (Ki, Mi, …), which on a count of MiB is nearly always meant as
-	 * bytes: worth a hint in an error. */
-	bool binary_suffix;
+	int64_t value; /* a fraction is rounded away from zero, as Quantity.Value() does */
+	/* The text is a whole number, however it is written: "2", "2.0", "2000m", "0.5Ki". Other
+	 * readers call "2.0" inexact because of how they hold it; what a user wrote is what counts. */
+	bool exact;
+	/* Written with a suffix that multiplies (k, M, …, Ki, Mi, …), which on a large count of MiB is
+	 * nearly always meant as bytes: worth a hint in an error. */
+	bool large_suffix;
 };
 
-/* -EINVAL for text that is no quantity, -ERANGE when it does not fit (the value saturates in
- * Kubernetes; here nobody asks for 2^63 MiB on purpose). */
+/*
+ * Exact for any number of digits: no floating point, nothing dropped. -EINVAL for text that is no
+ * quantity, -ERANGE when the magnitude passes INT64_MAX (Kubernetes saturates there; here nobody asks
+ * for 2^63 MiB on purpose).
+ */
 int vg_quantity_parse(struct vg_span text, struct vg_quantity *ret_quantity, struct vg_err *err);
 
 #endif

@@ -53,7 +53,7 @@ struct vg_policy {
 	int32_t weight_mem;
 };
 
-/* A comma list that was split; NULL entries = no list given. */
+/* A comma list that was split, without blank members; count 0 = no constraint. */
 struct vg_words {
 	struct vg_span *item;
 	size_t count;
@@ -78,15 +78,29 @@ struct vg_request {
 
 /*
  * The policy of a daemon's flags: node "binpack" or "spread", cards as the annotation's text. Any text
- * is accepted as HAMi does (unknown words fall back), the weights are 1, 1, 1.
+ * is accepted as HAMi does: a node word that is not "spread" is binpack, card words that are not known
+ * say nothing. The weights are 1, 1, 1.
  */
 void vg_policy_parse(const char *node_text, const char *card_text, struct vg_policy *ret_policy);
 
 /*
  * Fills the request of a pod; `defaults` is the daemon's own policy, which the pod's annotations
- * override. Errors (-EINVAL) name container, resource and value, and say what would be right: a
- * quantity that is no whole number where a count of MiB is meant, negative numbers, cores over 100 are
- * capped as HAMi does, a malformed weights annotation.
+ * override. Per container and class, a resource is its limit, else its request:
+ *
+ *	cards    a whole number up to VG_LIMIT_CARDS_PER_REQUEST; 0 = none, whatever else is given. Absent:
+ *	         the class's default_count where memory, percentage or cores are asked for
+ *	memory   a whole number of MiB × mem_factor. Absent or 0: the percentage; without one the class's
+ *	         default_mem_mib, and without that the whole card
+ *	percent  1 to 100, more is 100
+ *	cores    0 to 100, more is 100. Absent: the class's default_cores
+ *
+ * Whatever is no such number is -EINVAL with a text that names container, resource and value, and says
+ * what would be right: quantities of bytes ("16Gi") where a count of MiB is meant, fractions, negative
+ * numbers, a part of a card but no card, lists that are too long, a malformed weights annotation.
+ * Other readers of these resources treat such a pod as one that asks for nothing.
+ *
+ * Annotations are looked at only where a device is asked for. Texts and spans of the request point into
+ * the pod; arrays are in the arena.
  */
 int vg_request_parse(const struct vg_pod *pod, const struct vg_classes *classes,
 		     const struct vg_policy *defaults, struct vg_arena *arena,
