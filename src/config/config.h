@@ -12,13 +12,17 @@
 #include "base/err.h"
 #include "device/class.h"
 
-/* Gets every complaint as one line "file:line: key: reason", warnings and errors alike. */
+/*
+ * Gets every complaint as one line "file:line: key: reason", warnings and errors alike, in the order of
+ * the file. May be NULL.
+ */
 typedef void (*vg_config_complaint)(void *ctx, bool is_error, const char *line);
 
 /*
- * Reads the file into the classes (initialised by the caller; keys that are absent keep their value).
- * All complaints are reported, not only the first; -EINVAL when any of them was an error, and the
- * classes are then not to be used.
+ * Reads the file into class 0 (initialised by the caller; keys that are absent or have no value keep
+ * what is there). All complaints are reported, not only the first; -EINVAL when any of them was an error,
+ * with the first one and their number in `err`, and the classes are then not to be used. A file that
+ * cannot be read is no complaint: only `err` says so.
  */
 int vg_config_load(const char *path, struct vg_classes *classes, vg_config_complaint complaint,
 		   void *ctx, struct vg_err *err);

@@ -1,1 +1,1 @@
-SRCS_config := config.c
+SRCS_config := config.c config_keys.c
