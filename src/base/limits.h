@@ -15,11 +15,24 @@
 #define VG_LIMIT_HTTP_CONNECTIONS   512u
 #define VG_LIMIT_HTTP_IDLE_S        75u
 #define VG_LIMIT_HTTP_HEADER_BYTES  (32u << 10)
+/* From the request line to the last byte of the body. */
+#define VG_LIMIT_HTTP_RECEIVE_S     60u
+/* Bodies of one listener that are in memory at a time. */
+#define VG_LIMIT_HTTP_BODIES_BYTES  (256u << 20)
+/* A refused body is read to its end, so that the client gets to see the answer; up to so much. */
+#define VG_LIMIT_HTTP_DISCARD_BYTES (64u << 20)
+/* Certificates and keys. */
+#define VG_LIMIT_PEM_BYTES          (1u << 20)
 
 /* ---- JSON and YAML ---- */
-#define VG_LIMIT_YAML_BYTES (64u << 20)
-#define VG_LIMIT_YAML_DEPTH 64u
-#define VG_LIMIT_YAML_NODES (8u << 20)
+#define VG_LIMIT_YAML_BYTES     (64u << 20)
+#define VG_LIMIT_YAML_DEPTH     64u
+#define VG_LIMIT_YAML_NODES     (8u << 20)
+/* A ConfigMap cannot be larger than this. */
+#define VG_LIMIT_CONFIG_BYTES   (1u << 20)
+/* A saved cluster: `kubectl get nodes,pods -A -o json` of 5,000 nodes and 20,000 pods is about 200 MiB. */
+#define VG_LIMIT_SNAPSHOT_BYTES (512u << 20)
+#define VG_LIMIT_SNAPSHOT_PODS  200000u
 
 /* ---- cluster ---- */
 #define VG_LIMIT_NODES              20000u
@@ -42,5 +55,13 @@
 #define VG_LIMIT_WATCH_LINE_BYTES (16u << 20)
 #define VG_LIMIT_BIND_QUEUE       4096u
 #define VG_LIMIT_API_REPLY_BYTES  (4u << 20)
+/* What stands around the items of a list page: kind, metadata. */
+#define VG_LIMIT_LIST_HEAD_BYTES  (1u << 20)
+#define VG_LIMIT_BIND_PARALLEL    64u
+/* Deleted objects whose version is remembered, so that an event out of order does not revive them. */
+#define VG_LIMIT_TOMBSTONES       4096u
+#define VG_LIMIT_KUBECONFIG_BYTES (1u << 20)
+/* A token, a certificate chain, a bundle of CAs. */
+#define VG_LIMIT_CREDENTIAL_BYTES (1u << 20)
 
 #endif
