@@ -9,8 +9,15 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* One line; what is longer is cut, so that a huge object cannot fill a disk. */
+/* One line; what is longer is cut, so that a huge object cannot fill a disk. A value is cut at the end
+ * of a character and still closed, so that the line stays valid in both formats. */
 #define LINE_MAX_BYTES 4096
+/* Kept free for what ends a value and the line: "}\n and the NUL. */
+#define LINE_TAIL      8
+/* The longest form of one character: \u0001, or four bytes of UTF-8. */
+#define ESCAPED_MAX    6
+/* The punctuation of a field and the digits of a number. */
+#define FIELD_MAX      32
 
 static const char *const level_words[VG_LOG_LEVEL_COUNT] = { "error", "warn", "info", "debug" };
 
@@ -36,13 +43,21 @@ bool vg_log_enabled(enum vg_log_level level)
 	return level <= log_level;
 }
 
+static bool has_room(const struct vg_buf *line, size_t size)
+{
+	return line->used + size + LINE_TAIL <= line->max;
+}
+
 /* In double quotes, escaped so that the same form is valid in both formats. */
 static void add_quoted(struct vg_buf *line, const char *text)
 {
 	vg_buf_adds(line, "\"");
 	for (const char *c = text; *c; c++) {
 		unsigned char byte = (unsigned char)*c;
+		bool continues = (byte & 0xc0) == 0x80;
 
+		if (!has_room(line, continues ? 1 : ESCAPED_MAX))
+			break;
 		if (byte == '"' || byte == '\\')
 			vg_buf_addf(line, "\\%c", byte);
 		else if (byte == '\n')
@@ -57,6 +72,8 @@ static void add_quoted(struct vg_buf *line, const char *text)
 
 static void add_field(struct vg_buf *line, const struct vg_field *field)
 {
+	if (!has_room(line, strlen(field->key) + FIELD_MAX))
+		return;
 	vg_buf_addf(line, log_json ? ",\"%s\":" : " %s=", field->key);
 	if (field->text)
 		add_quoted(line, field->text);
@@ -73,7 +90,7 @@ void vg_log(enum vg_log_level level, const char *component, const char *message,
 	char stamp[64];
 	ssize_t written;
 
-	vg_buf_init(&line, LINE_MAX_BYTES - 8);
+	vg_buf_init(&line, LINE_MAX_BYTES);
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
@@ -89,8 +106,6 @@ void vg_log(enum vg_log_level level, const char *component, const char *message,
 	}
 	for (; fields && fields->key; fields++)
 		add_field(&line, fields);
-	if (vg_buf_failed(&line))
-		line.max = LINE_MAX_BYTES;
 	vg_buf_adds(&line, log_json ? "}\n" : "\n");
 	/* Nothing useful can be done about a log that cannot be written. */
 	written = write(STDERR_FILENO, line.data, line.used);

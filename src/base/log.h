@@ -26,7 +26,13 @@ struct vg_field {
 	int64_t number;
 };
 
-#define VG_S(name, value) ((struct vg_field){ .key = (name), .text = (value) ? (value) : "" })
+static inline struct vg_field vg_text_field(const char *key, const char *text)
+{
+	return (struct vg_field){ .key = key, .text = text ? text : "" };
+}
+
+/* NULL is shown as "". */
+#define VG_S(name, value) vg_text_field((name), (value))
 #define VG_I(name, value) ((struct vg_field){ .key = (name), .number = (int64_t)(value) })
 
 /* Before any thread is started. The default is info, text. */
