@@ -65,7 +65,7 @@ LIBS_yaml     := $(call pkg_libs,yaml-0.1 jansson)
 LIBS_device   := $(call pkg_libs,jansson)
 LIBS_kube     := $(call pkg_libs,libcurl jansson)
 LIBS_snapshot := $(call pkg_libs,jansson)
-LIBS_http     := $(call pkg_libs,libmicrohttpd)
+LIBS_http     := $(call pkg_libs,libmicrohttpd gnutls)
 LIBS_server   := $(call pkg_libs,jansson)
 LIBS_base     := -lm
 

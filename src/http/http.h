@@ -38,7 +38,10 @@ struct vg_http_route {
 	vg_http_handler handler;
 };
 
-/* Called for every finished request, for metrics. */
+/*
+ * Called for every finished request, for metrics: `path` is a route's, or "" when none matched. `status`
+ * is 0 when the client went away before there was a reply. In the connection's thread.
+ */
 typedef void (*vg_http_observer)(void *ctx, const char *path, unsigned status, int64_t took_ns);
 
 struct vg_http_options {
@@ -65,10 +68,17 @@ int vg_http_listen(const struct vg_http_options *options, struct vg_http_listene
 		   struct vg_err *err);
 /* The port in use. */
 uint16_t vg_http_port(const struct vg_http_listener *listener);
-/* No new connections; waits up to `drain_ms` for requests in flight. Then ends all. NULL is fine. */
+/* No new connections; waits up to `drain_ms` for requests in flight, then answers the rest with 503 and
+ * ends. Handlers that have not replied yet may still do so afterwards, into the void. NULL is fine. */
 void vg_http_stop(struct vg_http_listener *listener, unsigned drain_ms);
-/* Reads certificate and key again; a broken pair is an error and the old one stays in use. */
+/*
+ * Reads certificate, key and client CA again; a broken set is an error and the old one stays in use.
+ * Requests in flight end as they began; open connections are closed behind their next reply, so that
+ * clients come back and see the new certificate. Not beside vg_http_stop().
+ */
 int vg_http_reload_tls(struct vg_http_listener *listener, struct vg_err *err);
+/* When the certificate in use expires; 0 without TLS. */
+int64_t vg_http_tls_expires_unix_s(struct vg_http_listener *listener);
 
 /* Ends the exchange. `body` comes from malloc() and is taken over; content type must be a literal. */
 void vg_http_reply(struct vg_http_request *request, unsigned status, const char *content_type,

@@ -1,1 +1,1 @@
-SRCS_http := address.c http.c tls.c
+SRCS_http := address.c exchange.c listener.c tls.c
