@@ -1,1 +1,1 @@
-SRCS_snapshot := snapshot.c
+SRCS_snapshot := saved.c snapshot.c
