@@ -159,6 +159,8 @@ $(UNIT_BINS): $(BUILD)/tests/%: tests/%.c Makefile $$(call archives,$$(BELOW_$$(
 unit: $(UNIT_BINS)
 	@scripts/run-tests.sh $(UNIT_BINS)
 
+-include tests/integration/integration.mk
+
 .PHONY: check-integration
 check-integration: all
 	@VGPU_BUILD=$(BUILD) tests/integration/run.sh

@@ -1,1 +1,2 @@
-SRCS_kube := config.c client.c kube.c bind.c list_watch.c watch_decoder.c
+SRCS_kube := bind.c client.c config.c credentials.c kube.c list_decoder.c list_watch.c peek.c retry.c versions.c \
+	watch_decoder.c
