@@ -98,7 +98,7 @@ $(BUILD)/obj/%.o: src/%.c Makefile
 
 PROGRAMS := $(BUILD)/vgpu-scheduler
 
-$(BUILD)/vgpu-scheduler: $(BUILD)/obj/cmd/vgpu_scheduler.o $(call archives,$(DAEMON_FOLDERS))
+$(BUILD)/vgpu-scheduler: $(BUILD)/obj/cmd/vgpu_scheduler.o $(BUILD)/obj/cmd/scheduler_flags.o $(call archives,$(DAEMON_FOLDERS))
 	@echo "  LINK    $@"
 	@$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call libs_of,$(DAEMON_FOLDERS))
 
