@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "device/pod.h"
 
-/* ---- encode ------------------------------------------------------------------------------------ */
+/* ---- encode ---------------------------------------------------------------------------------- */
 
 /* "," + word + "," + mem + "," + cores + ":" without the word. */
 #define GRANT_ROOM sizeof(",,-2147483648,-2147483648:")
@@ -46,7 +46,7 @@ char *vg_allocation_encode(const struct vg_allocation *allocation, const struct 
 	return text;
 }
 
-/* ---- decode ------------------------------------------------------------------------------------ */
+/* ---- decode ---------------------------------------------------------------------------------- */
 
 /* What schedulers up to 2.9 appended for MIG: "GPU-…[1-0]", geometry and slot. */
 static bool cut_mig_suffix(struct vg_span *uuid)
@@ -83,10 +83,8 @@ static int decode_number(struct vg_span text, const char *what, int32_t *ret_val
 	int64_t value = 0;
 	int r = vg_parse_i64(text, 0, INT32_MAX, &value, err);
 
-	if (r < 0) {
-		vg_err_wrap(err, r, "%s", what);
-		return -EINVAL;
-	}
+	if (r < 0)
+		return vg_err_wrap(err, -EINVAL, "%s", what);
 	*ret_value = (int32_t)value;
 	return 0;
 }
@@ -215,7 +213,7 @@ int vg_allocation_decode(const char *text, uint8_t class_index, struct vg_arena 
 	return 0;
 }
 
-/* ---- charges ----------------------------------------------------------------------------------- */
+/* ---- charges --------------------------------------------------------------------------------- */
 
 /* Sums in 64 bits: the texts are other people's, and a list of 4096 grants can pass 32. */
 struct amount {

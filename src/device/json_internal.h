@@ -4,7 +4,7 @@
  * that these objects are written for (absent and null are the zero value), and errors that name the
  * path of the member.
  *
- * `path` is the full path of the member for messages; the key is its last part, behind the last dot.
+ * `path` is the full path of the member for messages; the key is its part behind the last dot.
  */
 #ifndef VGPU_DEVICE_JSON_INTERNAL_H
 #define VGPU_DEVICE_JSON_INTERNAL_H

@@ -50,8 +50,8 @@ struct vg_node_info {
 	struct vg_annotations annotations;
 	struct vg_card_info *cards; /* sorted by class, then index, then UUID */
 	size_t card_count;
-	/* status.allocatable of the count resource of class 0; -1 when absent, never below 0 else. A node whose plugin is
-	 * gone reports 0 while its register annotation stays. */
+	/* status.allocatable of the count resource of class 0; -1 when absent, else never below 0.
+	 * A node whose plugin is gone reports 0 while its register annotation stays. */
 	int64_t allocatable;
 	/* Set when the register annotation is there and could not be read: the cards are then empty and
 	 * the text says why. The rest of the node is valid. */

@@ -34,7 +34,7 @@ static int decode_allocatable(const json_t *object, const struct vg_classes *cla
 	if (r == 0)
 		r = vg_quantity_parse(VG_SPAN(text), &quantity, err);
 	if (r < 0)
-		return vg_err_wrap(err, r, "status.allocatable[\"%s\"]", name);
+		return vg_err_wrap(err, -EINVAL, "status.allocatable[\"%s\"]", name);
 	*ret_count = quantity.value > 0 ? quantity.value : 0;
 	return 0;
 }

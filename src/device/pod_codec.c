@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "device/json_internal.h"
 
-/* ---- containers ------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static struct vg_resource *find_resource(const struct vg_container *container, const char *name)
 {
@@ -42,7 +42,7 @@ static int add_resources(json_t *list, const char *path, const struct vg_classes
 		const char *text = NULL;
 		int r;
 
-		if (!vg_classes_have_resource(classes, name))
+		if (json_is_null(value) || !vg_classes_have_resource(classes, name))
 			continue;
 		r = vg_json_quantity(value, name, arena, &text, err);
 		if (r < 0)
@@ -166,7 +166,7 @@ static int decode_containers(json_t *list, bool init, const struct vg_classes *c
 	return 0;
 }
 
-/* ---- spec and status --------------------------------------------------------------------------- */
+/* ---- spec and status ------------------------------------------------------------------------- */
 
 static int decode_all_containers(const json_t *spec, const struct vg_classes *classes,
 				 struct vg_arena *arena, struct vg_pod *pod, struct vg_err *err)

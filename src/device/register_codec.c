@@ -50,8 +50,8 @@ static enum vg_card_mode mode_of(struct vg_span word)
 }
 
 /*
- * A UUID must survive the device list of allocation annotations, where , : ; separate and a suffix in
- * brackets has a meaning of its own.
+ * A UUID must survive the device list of allocation annotations, where , : ; separate and a suffix
+ * in brackets has a meaning of its own.
  */
 static int check_uuid(struct vg_span uuid, struct vg_err *err)
 {
@@ -99,7 +99,7 @@ static int too_many(size_t count, struct vg_err *err)
 		       VG_LIMIT_CARDS_PER_NODE);
 }
 
-/* ---- JSON form --------------------------------------------------------------------------------- */
+/* ---- JSON form ------------------------------------------------------------------------------- */
 
 static int json_number(const json_t *object, const char *key, int32_t min, int32_t max,
 		       int32_t *ret_value, struct vg_err *err)
@@ -178,12 +178,15 @@ static int decode_json(const char *text, size_t size, struct card_list *list, st
 
 	if (!array)
 		return vg_fail(err, EINVAL, "not JSON: %s at byte %d", error.text, error.position);
-	r = decode_json_array(array, list, err);
+	if (json_is_array(array))
+		r = decode_json_array(array, list, err);
+	else
+		r = vg_fail(err, EINVAL, "%s instead of an array of cards", vg_json_kind(array));
 	json_decref(array);
 	return r;
 }
 
-/* ---- comma form -------------------------------------------------------------------------------- */
+/* ---- comma form ------------------------------------------------------------------------------ */
 
 static int comma_number(const struct vg_span *fields, enum comma_field field, const char *name,
 			int32_t min, int32_t max, int32_t *ret_value, struct vg_err *err)
@@ -192,7 +195,7 @@ static int comma_number(const struct vg_span *fields, enum comma_field field, co
 	int r = vg_parse_i64(fields[field], min, max, &value, err);
 
 	if (r < 0)
-		return vg_err_wrap(err, r, "%s", name);
+		return vg_err_wrap(err, -EINVAL, "%s", name);
 	*ret_value = (int32_t)value;
 	return 0;
 }
@@ -264,7 +267,7 @@ static int decode_comma(struct vg_span text, struct card_list *list, struct vg_e
 	return 0;
 }
 
-/* ---- both -------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static int compare_uuids(const void *a, const void *b)
 {
@@ -310,7 +313,7 @@ int vg_register_decode(const char *text, uint8_t class_index, struct vg_arena *a
 	span = vg_trim(span);
 	if (!span.size)
 		return vg_fail(err, EINVAL, "the text is empty");
-	if (span.data[0] == '[')
+	if (span.data[0] == '[' || span.data[0] == '{')
 		r = decode_json(span.data, span.size, &list, err);
 	else
 		r = decode_comma(span, &list, err);

@@ -20,7 +20,7 @@ static int shown(const char *text)
 	return (int)(size < SHOWN_MAX ? size : SHOWN_MAX);
 }
 
-/* ---- policy ------------------------------------------------------------------------------------ */
+/* ---- policy ---------------------------------------------------------------------------------- */
 
 static void add_key(struct vg_policy *policy, enum vg_card_key key)
 {
@@ -72,7 +72,7 @@ void vg_policy_parse(const char *node_text, const char *card_text, struct vg_pol
 	*ret_policy = policy;
 }
 
-/* ---- weights ----------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 enum weight {
 	WEIGHT_SLOT,
@@ -158,7 +158,7 @@ int vg_weights_parse(const char *text, struct vg_policy *policy, struct vg_err *
 	return 0;
 }
 
-/* ---- quantities -------------------------------------------------------------------------------- */
+/* ---- quantities ------------------------------------------------------------------------------ */
 
 /* One resource of one container, for messages. */
 struct asked {
@@ -174,7 +174,7 @@ static int complain(const struct asked *asked, struct vg_err *err, const char *w
 		       asked->resource, shown(asked->text), asked->text, why);
 }
 
-/* Sets *ret_given to false, and nothing else, where the container says nothing about the resource. */
+/* Where the container says nothing about the resource, only *ret_given is set: to false. */
 static int find_quantity(const struct vg_container *container, const char *resource,
 			 struct asked *ret_asked, struct vg_quantity *ret_quantity, bool *ret_given,
 			 struct vg_err *err)
@@ -229,8 +229,8 @@ static int parse_count(const struct vg_container *container, const struct vg_cla
 #define BYTES_PER_MIB ((int64_t)1 << 20)
 
 /*
- * Memory is a count of MiB (times the class's factor). Quantities of bytes are the mistake that people
- * make, so the message says which count they mean.
+ * Memory is a count of MiB (times the class's factor). Quantities of bytes are the mistake that
+ * people make, so the message says which count they mean.
  */
 static int complain_memory(const struct asked *asked, const struct vg_quantity *quantity,
 			   int32_t factor, struct vg_err *err)
@@ -314,7 +314,7 @@ static int parse_cores(const struct vg_container *container, const struct vg_cla
 	return 0;
 }
 
-/* ---- wants ------------------------------------------------------------------------------------- */
+/* ---- wants ----------------------------------------------------------------------------------- */
 
 /* *ret_want.count is 0 when the container asks for no card of the class. */
 static int parse_want(const struct vg_container *container, const struct vg_class *class,
@@ -391,7 +391,7 @@ static int parse_wants(const struct vg_pod *pod, const struct vg_classes *classe
 	return 0;
 }
 
-/* ---- annotations ------------------------------------------------------------------------------- */
+/* ---- annotations ----------------------------------------------------------------------------- */
 
 /* Splits a comma list; blank members do not count, and a list without any is no list. */
 static int parse_words(const struct vg_pod *pod, enum vg_annotation annotation,

@@ -83,14 +83,13 @@ static void test_overflow_aborts(void **state)
 
 			setrlimit(RLIMIT_CORE, &none);
 			signal(SIGABRT, SIG_DFL);
-			if (!freopen("/dev/null", "w", stderr))
-				_exit(1);
-			ways[i]();
+			if (freopen("/dev/null", "w", stderr))
+				ways[i]();
 			_exit(0);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		/* Sanitizers report the size themselves and exit with an error. */
-		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) > 1);
+		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
 	}
 }
 
