@@ -1,0 +1,1 @@
+"""What the end-to-end cases stand on: processes, certificates, the API client, the cluster."""
