@@ -155,7 +155,8 @@ $(UNIT_BINS): $(BUILD)/tests/%: tests/%.c Makefile $$(call archives,$$(BELOW_$$(
 		$(call archives,$(BELOW_$(call folder_of,$@))) $(ALL_LDFLAGS) $(TEST_LIBS) \
 		$(call libs_of,$(BELOW_$(call folder_of,$@)))
 
-.PHONY: unit
+.PHONY: unit unit-programs
+unit-programs: $(UNIT_BINS)
 unit: $(UNIT_BINS)
 	@scripts/run-tests.sh $(UNIT_BINS)
 

@@ -71,14 +71,7 @@ packages() {
 }
 
 as_root() {
-	if [ "$(id -u)" = 0 ]; then
-		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
-	else
-		echo "bootstrap: neither root nor sudo; as root run: $*" >&2
-		exit 1
-	fi
+	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
 usage() {
@@ -101,6 +94,14 @@ if ! command -v apt-get >/dev/null; then
 		bootstrap: this is not a Debian system, so nothing was installed. Missing, by the names of Debian 12:
 		    ${missing[*]}
 		Install what corresponds to these, then run the same command again.
+	END
+	exit 1
+fi
+
+if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+	cat >&2 <<-END
+		bootstrap: neither root nor sudo, so nothing was installed. As root, run:
+		    apt-get install -y --no-install-recommends ${missing[*]}
 	END
 	exit 1
 fi

@@ -483,6 +483,19 @@ static void read_file(struct reader *reader, const struct vg_yaml *tree)
 		check_names(reader, nvidia);
 }
 
+/* Whoever got the complaints has read them: the error then only counts them. */
+static int verdict(const struct reader *reader, struct vg_err *err)
+{
+	if (!reader->errors)
+		return 0;
+	if (reader->complaint)
+		return vg_fail(err, EINVAL, "%s: %u error%s in the configuration", reader->name,
+			       reader->errors, reader->errors == 1 ? "" : "s");
+	if (reader->errors == 1)
+		return vg_fail(err, EINVAL, "%s", reader->first);
+	return vg_fail(err, EINVAL, "%s (and %u more)", reader->first, reader->errors - 1);
+}
+
 int vg_config_parse(const char *name, const char *text, size_t size, struct vg_classes *classes,
 		    vg_config_complaint complaint, void *ctx, struct vg_err *err)
 {
@@ -501,16 +514,12 @@ int vg_config_parse(const char *name, const char *text, size_t size, struct vg_c
 	vg_arena_init(&arena);
 	if (vg_yaml_parse(name, text, size, &arena, &documents, &count, &problem) < 0) {
 		say(&reader, true, problem.msg);
-		return vg_fail(err, EINVAL, "%s", problem.msg);
+		return verdict(&reader, err);
 	}
 	read_file(&reader, count ? documents[0] : &nothing);
 	if (count > 1)
 		odd(&reader, documents[1]->line, NULL, "a second document begins here, ignored");
-	if (reader.errors == 1)
-		return vg_fail(err, EINVAL, "%s", reader.first);
-	if (reader.errors)
-		return vg_fail(err, EINVAL, "%s (and %u more)", reader.first, reader.errors - 1);
-	return 0;
+	return verdict(&reader, err);
 }
 
 int vg_config_load(const char *path, struct vg_classes *classes, vg_config_complaint complaint,

@@ -20,9 +20,9 @@ typedef void (*vg_config_complaint)(void *ctx, bool is_error, const char *line);
 
 /*
  * Reads the file into class 0 (initialised by the caller; keys that are absent or have no value keep
- * what is there). All complaints are reported, not only the first; -EINVAL when any of them was an error,
- * with the first one and their number in `err`, and the classes are then not to be used. A file that
- * cannot be read is no complaint: only `err` says so.
+ * what is there). All complaints are reported, not only the first; -EINVAL when any of them was an error:
+ * `err` then says how many (and the first one, when nobody takes complaints), and the classes are not to be
+ * used. A file that cannot be read is no complaint: only `err` says so.
  */
 int vg_config_load(const char *path, struct vg_classes *classes, vg_config_complaint complaint,
 		   void *ctx, struct vg_err *err);

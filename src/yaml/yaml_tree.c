@@ -5,6 +5,7 @@
  */
 #include "yaml/yaml_tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,12 +379,17 @@ static int fill_mapping(struct builder *builder, struct vg_yaml *node, struct vg
 
 static int on_end(struct builder *builder)
 {
-	struct frame *frame = &builder->frame[builder->depth - 1];
-	struct vg_yaml *node = frame->node;
-	size_t count = builder->waiting_count - frame->first;
-	struct weight weight = frame->weight;
+	struct frame *frame;
+	struct vg_yaml *node;
+	struct weight weight;
+	size_t count;
 	int r;
 
+	assert(builder->depth); /* libyaml pairs its events */
+	frame = &builder->frame[builder->depth - 1];
+	node = frame->node;
+	weight = frame->weight;
+	count = builder->waiting_count - frame->first;
 	if (node->kind == VG_YAML_MAPPING) {
 		r = fill_mapping(builder, node, builder->waiting + frame->first, count);
 		if (r < 0)

@@ -136,6 +136,13 @@ static void test_errors(void **state)
 						 &classes, take, &complaints, &err),
 				 -EINVAL);
 		assert_string_equal(complaints.data, rows[i].complaints);
+		assert_string_equal(err.msg, strchr(complaints.data, '\n')[1]
+						     ? "c.yaml: 2 errors in the configuration"
+						     : "c.yaml: 1 error in the configuration");
+		/* Without anybody to complain to, the error itself says what is wrong. */
+		assert_int_equal(vg_config_parse("c.yaml", rows[i].text, strlen(rows[i].text),
+						 &classes, NULL, NULL, &err),
+				 -EINVAL);
 		assert_string_equal(err.msg, rows[i].message);
 		assert_int_equal(vg_config_parse("c.yaml", rows[i].text, strlen(rows[i].text),
 						 &classes, NULL, NULL, NULL),
