@@ -1,1 +1,1 @@
-SRCS_scheduler := decide.c fit.c reasons.c score.c
+SRCS_scheduler := choose.c decide.c fit.c plan.c reasons.c score.c

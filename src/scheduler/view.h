@@ -12,7 +12,7 @@
 
 #include "device/node.h"
 
-/* 64 bytes, so that a node of eight cards is eight cache lines. */
+/* Small (48 bytes), since a decision may have to look at every card of the cluster. */
 struct vg_card {
 	const char *uuid;
 	int32_t mem_mib;
@@ -42,7 +42,7 @@ struct vg_sums {
 
 struct vg_node {
 	const char *name;
-	struct vg_card *cards; /* sorted by class, then index */
+	struct vg_card *cards; /* sorted by class, then index, then UUID */
 	uint32_t card_count;   /* 0: nothing registered */
 	struct vg_sums sums;   /* kept equal to the cards by whoever owns the node */
 };

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which cards a container gets, of those that passed their checks. One order of preference serves single
+ * cards and groups of cards; each rule about several cards is one struct vg_choice.
+ */
+#include <string.h>
+
+#include "scheduler/scheduler_internal.h"
+
+/* ---- the order of preference ------------------------------------------------------------------ */
+
+/*
+ * How much a card is preferred, as one number: its score in the policy's direction and its NUMA id in the
+ * policy's order, then the place in the list, which ends every tie. Scores are never negative, so their
+ * bits grow with them.
+ */
+static uint64_t preference(const struct vg_order *order, float score, int16_t numa, size_t card)
+{
+	uint64_t by_numa = order->numa ? (uint16_t)(numa - INT16_MIN) : 0;
+	uint64_t tie = UINT16_MAX - card;
+	uint32_t by_score = 0;
+
+	if (order->score) {
+		memcpy(&by_score, &score, sizeof(by_score));
+		if (order->emptiest_first)
+			by_score = ~by_score;
+	}
+	if (order->numa_first)
+		return by_numa << 48 | (uint64_t)by_score << 16 | tie;
+	return (uint64_t)by_score << 32 | by_numa << 16 | tie;
+}
+
+static size_t preferred_card(uint64_t preference)
+{
+	return UINT16_MAX - (preference & UINT16_MAX);
+}
+
+/* Fills set->ranks with the preferences of the cards that passed. */
+static void rank(const struct vg_card_set *set, const struct vg_want_plan *want,
+		 const struct vg_plan *plan)
+{
+	uint64_t *to = set->ranks;
+
+	for (size_t i = 0; i < set->count; i++) {
+		float score;
+
+		if (set->reason[i] != VG_CARD_OK)
+			continue;
+		score = vg_card_score(&set->cards[i], &set->own[i], want, plan->policy);
+		*to++ = preference(&plan->order, score, set->cards[i].numa, i);
+	}
+}
+
+/* Brings the `front` greatest of `count` numbers to the front, in order. For a handful of cards this is
+ * cheaper than the sorts that are better on paper. */
+static void sort_front(uint64_t *ranks, size_t count, size_t front)
+{
+	for (size_t i = 0; i < front; i++) {
+		size_t best = i;
+		uint64_t swap = ranks[i];
+
+		for (size_t j = i + 1; j < count; j++)
+			if (ranks[j] > ranks[best])
+				best = j;
+		ranks[i] = ranks[best];
+		ranks[best] = swap;
+	}
+}
+
+/* ---- the most preferred cards ----------------------------------------------------------------- */
+
+static bool choose_in_order(const struct vg_card_set *set, const struct vg_want_plan *want,
+			    const struct vg_plan *plan, uint16_t *picks)
+{
+	size_t need = (size_t)want->count;
+
+	if (set->passed_count < need)
+		return false;
+	rank(set, want, plan);
+	sort_front(set->ranks, set->passed_count, need);
+	for (size_t i = 0; i < need; i++)
+		picks[i] = (uint16_t)preferred_card(set->ranks[i]);
+	return true;
+}
+
+static bool blame_too_few(struct vg_card_set *set, const struct vg_want_plan *want)
+{
+	for (size_t i = 0; i < set->count; i++)
+		set->reason[i] = set->reason[i] == VG_CARD_OK ? VG_CARD_TOO_FEW : set->reason[i];
+	return set->possible_count >= (size_t)want->count;
+}
+
+const struct vg_choice vg_choice_in_order = { choose_in_order, blame_too_few };
+
+/* ---- all from one NUMA node ------------------------------------------------------------------- */
+
+struct numa_node {
+	int16_t id;
+	size_t passed;
+};
+
+/* The NUMA node with the most cards that passed, the highest id among equals. ret_possible: the most
+ * cards of one NUMA node that would pass if nobody were on them. */
+static struct numa_node closest_numa_node(const struct vg_card_set *set, size_t *ret_possible)
+{
+	struct numa_node closest = { .id = set->cards[0].numa };
+	size_t most_possible = 0;
+
+	for (size_t first = 0; first < set->count; first++) {
+		struct numa_node node = { .id = set->cards[first].numa };
+		size_t possible = 0;
+		size_t i = 0;
+
+		while (set->cards[i].numa != node.id)
+			i++;
+		if (i < first)
+			continue;
+		for (; i < set->count; i++) {
+			if (set->cards[i].numa != node.id)
+				continue;
+			node.passed += set->reason[i] == VG_CARD_OK;
+			possible += set->possible[i];
+		}
+		if (possible > most_possible)
+			most_possible = possible;
+		if (node.passed > closest.passed ||
+		    (node.passed == closest.passed && node.id > closest.id))
+			closest = node;
+	}
+	*ret_possible = most_possible;
+	return closest;
+}
+
+/*
+ * The preference of the NUMA node that the first of these ranks belongs to: what it offers are its `need`
+ * most preferred cards, and their scores count together. 0 when it has fewer.
+ */
+static uint64_t group_preference(const struct vg_card_set *set, const struct vg_want_plan *want,
+				 const struct vg_plan *plan, const uint64_t *ranks, size_t count)
+{
+	size_t first = preferred_card(ranks[0]);
+	int16_t numa = set->cards[first].numa;
+	int32_t taken = 0;
+	float sum = 0.0f;
+
+	for (size_t i = 0; i < count && taken < want->count; i++) {
+		size_t card = preferred_card(ranks[i]);
+
+		if (set->cards[card].numa != numa)
+			continue;
+		sum += vg_card_score(&set->cards[card], &set->own[card], want, plan->policy);
+		taken++;
+	}
+	return taken == want->count ? preference(&plan->order, sum, numa, first) : 0;
+}
+
+/*
+ * NUMA nodes compare as cards do, by what they offer: binpack takes the fullest that has room, spread the
+ * emptiest.
+ */
+static bool choose_one_numa_node(const struct vg_card_set *set, const struct vg_want_plan *want,
+				 const struct vg_plan *plan, uint16_t *picks)
+{
+	size_t need = (size_t)want->count;
+	size_t count = set->passed_count;
+	uint64_t best = 0;
+	size_t possible;
+	int16_t numa;
+
+	if (closest_numa_node(set, &possible).passed < need)
+		return false;
+	rank(set, want, plan);
+	sort_front(set->ranks, count, count);
+	/* Seen from a later card of its own, a NUMA node offers less or the same: no harm, and no need
+	 * to remember which ones were seen. */
+	for (size_t i = 0; i + need <= count; i++) {
+		uint64_t group = group_preference(set, want, plan, set->ranks + i, count - i);
+
+		if (group > best)
+			best = group;
+	}
+	numa = set->cards[preferred_card(best)].numa;
+	for (size_t i = 0, taken = 0; taken < need; i++) {
+		size_t card = preferred_card(set->ranks[i]);
+
+		if (set->cards[card].numa == numa)
+			picks[taken++] = (uint16_t)card;
+	}
+	return true;
+}
+
+/* The closest NUMA node has too few cards that fit; those on other ones are of no use. */
+static bool blame_numa(struct vg_card_set *set, const struct vg_want_plan *want)
+{
+	size_t possible;
+	int16_t closest = closest_numa_node(set, &possible).id;
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->reason[i] == VG_CARD_OK)
+			set->reason[i] = set->cards[i].numa == closest ? VG_CARD_TOO_FEW
+								       : VG_CARD_NUMA_NOT_FIT;
+	return possible >= (size_t)want->count;
+}
+
+const struct vg_choice vg_choice_one_numa_node = { choose_one_numa_node, blame_numa };
