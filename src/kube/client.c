@@ -358,7 +358,7 @@ struct vg_call *vg_client_start(struct vg_client *client, const struct vg_call_s
 }
 
 /* Takes the call out of the client's hands; what is left is the struct and the body. */
-static void detach(struct vg_call *call)
+static void detach(struct vg_call *call, bool ended)
 {
 	struct vg_client *client = call->client;
 
@@ -366,7 +366,8 @@ static void detach(struct vg_call *call)
 	*call->link = call->next;
 	if (call->next)
 		call->next->link = call->link;
-	if (client->idle_count < POOL_MAX) {
+	/* A handle that was taken out half-way keeps buffers that reset does not know of. */
+	if (ended && client->idle_count < POOL_MAX) {
 		curl_easy_reset(call->easy);
 		client->idle[client->idle_count++] = call->easy;
 	} else {
@@ -387,7 +388,7 @@ static void free_call(struct vg_call *call)
 
 void vg_call_cancel(struct vg_call *call)
 {
-	detach(call);
+	detach(call, false);
 	free_call(call);
 }
 
@@ -419,7 +420,8 @@ static bool maybe_sent(struct vg_call *call, CURLcode code)
 	}
 }
 
-static void finish(struct vg_call *call, CURLcode code)
+/* `ended`: libcurl said so, with this code; otherwise it is we who end it. */
+static void finish(struct vg_call *call, bool ended, CURLcode code)
 {
 	struct vg_client *client = call->client;
 	struct vg_reply reply = {
@@ -436,7 +438,7 @@ static void finish(struct vg_call *call, CURLcode code)
 		client->alive_socket = socket_of(call);
 		client->alive_ns = call->heard_ns;
 	}
-	detach(call);
+	detach(call, ended);
 	reply.cause = reply.complete   ? ""
 		      : call->cause    ? call->cause
 		      : call->error[0] ? call->error
@@ -467,7 +469,7 @@ static bool end_finished(struct vg_client *client)
 			continue;
 		code = message->data.result;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &call);
-		finish(call, code);
+		finish(call, true, code);
 		ended = true;
 	}
 }
@@ -534,7 +536,7 @@ static bool end_overdue(struct vg_client *client)
 	/* on_end() may start and cancel calls: look from the start again after each. */
 	for (struct vg_call *call = client->calls; call;) {
 		if (call->cause) {
-			finish(call, CURLE_OPERATION_TIMEDOUT);
+			finish(call, false, CURLE_OPERATION_TIMEDOUT);
 			ended = true;
 			call = client->calls;
 		} else {

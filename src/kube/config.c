@@ -126,6 +126,14 @@ static int wrong(const struct reader *in, const struct vg_yaml *at, const char *
 	return vg_fail(in->err, EINVAL, "%s:%u: %s: %s", in->path, at->line, key, why);
 }
 
+/* Writers of kubeconfigs leave what is not set empty or null. */
+static bool is_empty(const struct vg_yaml *value)
+{
+	return value->kind == VG_YAML_SCALAR &&
+	       (value->scalar[0] == '\0' || (!value->quoted && (vg_streq(value->scalar, "null") ||
+								vg_streq(value->scalar, "~"))));
+}
+
 /* The text of a key; NULL when it is absent, null or empty. */
 static int get_text(const struct reader *in, const struct vg_yaml *map, const char *key,
 		    const char **ret_text)
@@ -137,8 +145,7 @@ static int get_text(const struct reader *in, const struct vg_yaml *map, const ch
 		return 0;
 	if (value->kind != VG_YAML_SCALAR)
 		return wrong(in, value, key, "must be a text");
-	if (value->scalar[0] == '\0' ||
-	    (!value->quoted && (vg_streq(value->scalar, "null") || vg_streq(value->scalar, "~"))))
+	if (is_empty(value))
 		return 0;
 	*ret_text = value->scalar;
 	return 0;
@@ -300,7 +307,7 @@ static int refuse_unsupported(const struct reader *in, const struct vg_yaml *map
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct vg_yaml *value = vg_yaml_get(map, rows[i].key);
 
-		if (value && (value->kind != VG_YAML_SCALAR || value->scalar[0] != '\0'))
+		if (value && !is_empty(value))
 			return wrong(in, value, rows[i].key, rows[i].advice);
 	}
 	return 0;

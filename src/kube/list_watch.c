@@ -82,8 +82,8 @@ struct vg_list_watch {
 	uint64_t watch_events; /* that were news */
 
 	/* Log. */
-	bool failing;
-	uint32_t failures; /* since it works no more */
+	bool failure_logged; /* and not yet that it is over */
+	uint32_t failures;   /* since it works no more */
 	struct vg_log_gate failure_gate;
 	struct vg_log_gate malformed_gate;
 	struct vg_log_gate stale_gate;
@@ -102,7 +102,7 @@ static void report_malformed(struct vg_list_watch *lw, const char *key, const ch
 
 	vg_count(&lw->o.counters->malformed[lw->o.kind]);
 	lw->o.sink.ops->malformed(lw->o.sink.ctx, lw->o.kind, key, why);
-	if (vg_log_gate_pass(&lw->malformed_gate, vg_clock_mono_ns(), &suppressed))
+	if (vg_log_gate_pass(&lw->malformed_gate, vg_clock_mono_ns(), 0, &suppressed))
 		vg_warn("kube", "an object cannot be read and is left out",
 			VG_S("kind", lw->row->plural), VG_S("object", key), VG_S("error", why),
 			VG_I("suppressed", suppressed));
@@ -215,24 +215,27 @@ static void failed(struct vg_list_watch *lw, const char *doing, long status, con
 		ms = retry_after_ms + vg_random_up_to(&lw->random, retry_after_ms / 4);
 	lw->tries++;
 	lw->failures++;
-	lw->failing = true;
 	vg_count(&lw->o.counters->failures[lw->o.kind]);
 	wait_ms(lw, ms);
-	if (vg_log_gate_pass(&lw->failure_gate, vg_clock_mono_ns(), &suppressed))
-		vg_warn("kube", "cannot follow the cluster, will try again",
-			VG_S("kind", lw->row->plural), VG_S("doing", doing), VG_S("error", error),
-			VG_S("advice", advice(lw, status)), VG_I("retry_ms", ms),
-			VG_I("failures", lw->failures), VG_I("suppressed", suppressed));
+	/* The same trouble at the same step is one topic. */
+	if (!vg_log_gate_pass(&lw->failure_gate, vg_clock_mono_ns(),
+			      (lw->version ? 100000 : 0) + lw->stop * 1000 + status, &suppressed))
+		return;
+	lw->failure_logged = true;
+	vg_warn("kube", "cannot follow the cluster, will try again", VG_S("kind", lw->row->plural),
+		VG_S("doing", doing), VG_S("error", error), VG_S("advice", advice(lw, status)),
+		VG_I("retry_ms", ms), VG_I("failures", lw->failures),
+		VG_I("suppressed", suppressed));
 }
 
+/* A list is done, or a watch brought news: the end of a trouble is told if its beginning was. */
 static void works(struct vg_list_watch *lw)
 {
-	if (lw->failing)
+	if (lw->failure_logged)
 		vg_info("kube", "follows the cluster again", VG_S("kind", lw->row->plural),
 			VG_I("failures", lw->failures));
-	lw->failing = false;
+	lw->failure_logged = false;
 	lw->failures = 0;
-	lw->failure_gate = (struct vg_log_gate){ 0 };
 }
 
 /* ---- list ---------------------------------------------------------------------------------------- */
@@ -324,12 +327,12 @@ static const struct vg_list_decoder_ops list_ops = { .begin = on_page_begin, .it
 static bool on_list_data(void *ctx, const char *data, size_t size)
 {
 	struct vg_list_watch *lw = ctx;
-	int r = vg_list_decoder_feed(&lw->list_decoder, data, size, &lw->stop_err);
+	struct vg_err err = { 0 };
+	int r = vg_list_decoder_feed(&lw->list_decoder, data, size, &err);
 
-	if (r == -E2BIG)
-		lw->stop = STOP_TOO_LONG;
-	else if (r == -EINVAL)
-		lw->stop = STOP_GARBAGE;
+	/* When an op said stop, it has said why. */
+	if (r < 0 && r != -ECANCELED)
+		stop_with(lw, r == -E2BIG ? STOP_TOO_LONG : STOP_GARBAGE, err.msg);
 	return r == 0;
 }
 
@@ -493,7 +496,7 @@ static void report_stale(struct vg_list_watch *lw, const char *key, const char *
 	uint32_t suppressed;
 
 	vg_count(&lw->o.counters->stale[lw->o.kind]);
-	if (vg_log_gate_pass(&lw->stale_gate, vg_clock_mono_ns(), &suppressed))
+	if (vg_log_gate_pass(&lw->stale_gate, vg_clock_mono_ns(), 0, &suppressed))
 		vg_warn("kube", "an event is older than what was seen before and is left out",
 			VG_S("kind", lw->row->plural), VG_S("object", key),
 			VG_S("version", version), VG_I("suppressed", suppressed));

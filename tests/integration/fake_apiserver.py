@@ -19,6 +19,7 @@ and `fake_apiserver.py --port-file FILE` serves until it is killed.
 
 import argparse
 import base64
+import contextlib
 import copy
 import http.server
 import json
@@ -26,8 +27,10 @@ import re
 import socket
 import socketserver
 import ssl
+import sys
 import threading
 import time
+import traceback
 import uuid
 from urllib.parse import parse_qs, urlsplit
 
@@ -202,11 +205,22 @@ class Store:
                         state[key] = obj
             return state
 
-    def events(self, kind, after):
+    def news(self, kind, after):
+        """The current version, and the events of a kind since another."""
         with self.changed:
             if after < self.compacted:
                 raise Gone()
-            return [entry for entry in self.history if entry[0] > after and entry[2] == kind]
+            at = len(self.history)
+            while at and self.history[at - 1][0] > after:
+                at -= 1
+            return self.version, [event for event in self.history[at:] if event[2] == kind]
+
+    def wait(self, version, until, released):
+        """Until there is something newer than the version."""
+        with self.changed:
+            while self.version <= version and time.monotonic() < until and \
+                    not released.is_set():
+                self.changed.wait(max(0.0, until - time.monotonic()))
 
     def truth(self):
         """Per kind and key: what a client that followed everything knows."""
@@ -315,8 +329,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.answer_status(401, "Unauthorized", "Unauthorized")
                 return
             action = fake.take_fault(verb, kind)
-            if not self.spoil(action):
-                self.serve(verb, kind, namespace, key, query, body, action)
+            with fake.busy(verb):
+                if not self.spoil(action):
+                    self.serve(verb, kind, namespace, key, query, body, action)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
             self.close_connection = True
 
@@ -468,38 +483,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_chunks()
             return
         sent = 0
+        bookmark_at = time.monotonic() + self.server.fake.bookmark_s
         while not action.get("end") and time.monotonic() < ends:
             try:
-                events = store.events(kind, after)
+                version, events = store.news(kind, after)
             except Gone:
                 self.send_event("ERROR", {
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                     "message": f"too old resource version: {after} ({store.compacted})",
                     "reason": "Expired", "code": 410}, action)
                 break
-            if events:
-                after = max(event[0] for event in events)
             for event in self.disturb(events, action):
                 sent += 1
                 if action.get("cut") == sent:
                     self.cut(event[1], event[4])
                     return
                 self.send_event(event[1], event[4], action)
-            self.wait_for_news(after, min(ends, time.monotonic() + self.server.fake.bookmark_s))
-            if query.get("allowWatchBookmarks") and not action.get("no_bookmarks") and \
-                    store.version == after:
-                self.send_bookmark(kind, after, action)
+            after = max(after, version)
+            if time.monotonic() >= bookmark_at:
+                bookmark_at += self.server.fake.bookmark_s
+                if query.get("allowWatchBookmarks") and not action.get("no_bookmarks"):
+                    self.send_bookmark(kind, after, action)
+            store.wait(after, min(ends, bookmark_at), self.server.fake.released)
             if self.server.fake.released.is_set():
                 self.abandon()
                 return
         self.end_chunks()
-
-    def wait_for_news(self, after, until):
-        store = self.server.fake.store
-        with store.changed:
-            while store.version == after and time.monotonic() < until and \
-                    not self.server.fake.released.is_set():
-                store.changed.wait(max(0.0, until - time.monotonic()))
 
     @staticmethod
     def disturb(events, action):
@@ -568,8 +577,6 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def handle_error(self, request, client_address):
         # Connections that break are what this server is for; anything else is a mistake of ours.
-        import sys
-        import traceback
         if not isinstance(sys.exc_info()[1], OSError):
             traceback.print_exc()
 
@@ -588,6 +595,8 @@ class FakeApiServer:
         self._rules = []
         self._requests = []
         self._connections = []
+        self._busy = {}
+        self.peak = {}  # per verb: requests that were in work at the same time
         self._server = None
         self._address = ("127.0.0.1", 0)
 
@@ -661,6 +670,17 @@ class FakeApiServer:
         return {}
 
     # ---- what was asked ----
+
+    @contextlib.contextmanager
+    def busy(self, verb):
+        with self._lock:
+            self._busy[verb] = self._busy.get(verb, 0) + 1
+            self.peak[verb] = max(self.peak.get(verb, 0), self._busy[verb])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy[verb] -= 1
 
     def remember(self, entry):
         with self._lock:

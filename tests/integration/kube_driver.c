@@ -162,7 +162,8 @@ static json_t *per_kind(const uint64_t counts[VG_KIND_COUNT])
 	json_t *object = json_object();
 
 	for (int kind = 0; kind < VG_KIND_COUNT; kind++)
-		json_object_set_new(object, kind_word[kind], json_integer((json_int_t)counts[kind]));
+		json_object_set_new(object, kind_word[kind],
+				    json_integer((json_int_t)counts[kind]));
 	return object;
 }
 
