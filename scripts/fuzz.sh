@@ -33,7 +33,8 @@ option() {
 # Runs and shows the output only when it fails.
 quietly() {
 	if ! "$@" >"$work/output" 2>&1; then
-		tail -n 200 "$work/output"
+		# Without the lines of progress.
+		grep -av '^#[0-9]*[[:blank:]]' "$work/output" | tail -n 100
 		return 1
 	fi
 }
@@ -61,9 +62,11 @@ for program; do
 	fi
 	for input in "$work"/new/*; do
 		[ -e "$input" ] || continue
+		# Under another name than libFuzzer's, which git ignores.
+		kept=$regressions/found-${input##*/}
 		mkdir -p "$regressions"
-		mv "$input" "$regressions/"
-		echo "fuzz: kept as $regressions/${input##*/}"
+		mv "$input" "$kept"
+		echo "fuzz: kept as $kept"
 	done
 	if [ "$ok" = 1 ]; then
 		passed=$((passed + 1))

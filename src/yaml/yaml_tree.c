@@ -380,6 +380,7 @@ static int fill_mapping(struct builder *builder, struct vg_yaml *node, struct vg
 static int on_end(struct builder *builder)
 {
 	struct frame *frame;
+	struct vg_yaml **items;
 	struct vg_yaml *node;
 	struct weight weight;
 	size_t count;
@@ -390,16 +391,17 @@ static int on_end(struct builder *builder)
 	node = frame->node;
 	weight = frame->weight;
 	count = builder->waiting_count - frame->first;
+	/* There may be no stack yet when nothing waits on it. */
+	items = count ? builder->waiting + frame->first : NULL;
 	if (node->kind == VG_YAML_MAPPING) {
-		r = fill_mapping(builder, node, builder->waiting + frame->first, count);
+		r = fill_mapping(builder, node, items, count);
 		if (r < 0)
 			return r;
 	} else {
 		node->items = vg_arena_new_array(builder->arena, count, sizeof(struct vg_yaml *));
 		node->item_count = count;
 		if (count)
-			memcpy(node->items, builder->waiting + frame->first,
-			       count * sizeof(struct vg_yaml *));
+			memcpy(node->items, items, count * sizeof(struct vg_yaml *));
 	}
 	builder->waiting_count = frame->first;
 	if (frame->anchor)
