@@ -39,6 +39,12 @@ clang() { # strict clang build of everything
 	build DEV=1 CC=clang BUILD=build/clang all unit-programs
 }
 
+demo() { # decisions on the saved cluster
+	build DEV=1 BUILD=build/dev all &&
+		scripts/demo.sh build/dev/vgpu-scheduler | tee /dev/stderr |
+			grep -qx '6 pods: 5 placed, 1 refused'
+}
+
 integration() { # the real programs against fakes that misbehave
 	build DEV=1 BUILD=build/dev check-integration
 }
@@ -61,7 +67,7 @@ fuzz() { # every fuzz target: known inputs, then a few seconds of new ones
 	build fuzz-build && make --no-print-directory fuzz
 }
 
-stages=(strict clang integration address thread fuzz)
+stages=(strict clang demo integration address thread fuzz)
 
 # ---- the run ----------------------------------------------------------------------------------------------
 
