@@ -12,6 +12,12 @@
 #define VG_LIMIT_BIND_BODY_BYTES    (64u << 10)
 /* The API server itself refuses objects over 3 MiB (etcd: 1.5 MiB). */
 #define VG_LIMIT_WEBHOOK_BODY_BYTES (8u << 20)
+#define VG_LIMIT_EXPLAIN_BODY_BYTES (8u << 20)
+/* The metrics of 5,000 nodes with 8 cards each are about 60 MiB. */
+#define VG_LIMIT_REPLY_BYTES        (256u << 20)
+/* People's questions: names in ?node=, nodes with every check in one answer. */
+#define VG_LIMIT_QUERY_NAMES        256u
+#define VG_LIMIT_EXPLAIN_NODES      1000u
 #define VG_LIMIT_HTTP_CONNECTIONS   512u
 #define VG_LIMIT_HTTP_IDLE_S        75u
 #define VG_LIMIT_HTTP_HEADER_BYTES  (32u << 10)
@@ -25,6 +31,8 @@
 #define VG_LIMIT_PEM_BYTES          (1u << 20)
 
 /* ---- JSON and YAML ---- */
+/* Kubernetes objects are about 15 deep. */
+#define VG_LIMIT_JSON_DEPTH       128u
 #define VG_LIMIT_YAML_BYTES       (64u << 20)
 #define VG_LIMIT_YAML_DEPTH       64u
 #define VG_LIMIT_YAML_NODES       (8u << 20)
