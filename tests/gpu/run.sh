@@ -97,7 +97,7 @@ part_share() {
 		echo "bare $workload units $units: $(grep -v units "$work/bare" | tr '\n' ' ')" >> "$OUT/share.raw"
 		limited 0 0 timeout 60 "$bin/share" $workload 5 "$units" > "$work/free"
 		awk -v w="$workload" -v b="$bare" '/^mean/ {
-			printf "%-6s no limit: %.2f %% of bare %s\n", w, $2 / b * 100, $2 / b >= 0.99 ? "ok" : "MISSED" }' \
+			printf "%-6s no limit: %.2f %% of bare %s\n", w, $2 / b * 100, ($2 / b >= 0.99 ? "ok" : "MISSED") }' \
 			"$work/free" | tee -a "$OUT/share.txt"
 		for percent in ${PERCENTS:-10 25 50 75}; do
 			limited 0 $percent timeout 100 "$bin/share" $workload "$SECONDS_EACH" "$units" \
@@ -154,7 +154,7 @@ part_torch() {
 	limited 0 50 timeout 120 python3 tests/gpu/torch_checks.py bench > "$work/half" || miss "torch at 50 %"
 	paste "$work/bare" "$work/ours" "$work/half" | awk '{
 		printf "%-10s bare %9.2f/s  no limit %.2f %% %s  at 50 %%: %.2f %%\n", $1, $2, $4 / $2 * 100,
-			$4 / $2 >= 0.99 ? "ok" : "MISSED", $6 / $2 * 100 }' | tee "$OUT/torch.txt"
+			($4 / $2 >= 0.99 ? "ok" : "MISSED"), $6 / $2 * 100 }' | tee "$OUT/torch.txt"
 	limited 4000m 0 timeout 200 python3 tests/gpu/torch_checks.py checks 4000 2>&1 | tee -a "$OUT/torch.txt"
 	[ "${PIPESTATUS[0]}" = 0 ] || miss "torch checks"
 	grep -q MISSED "$OUT/torch.txt" && miss "torch"
