@@ -20,6 +20,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -30,6 +31,9 @@
 /* How often the same answer is taken for a passing one. */
 #define UNAUTHORIZED_TRIES 3
 #define CONFLICT_TRIES     3
+
+/* A POST that could not be answered in time would only leave a doubt. */
+#define POST_LEFT_NS (250 * VG_NS_PER_MS)
 
 enum step {
 	STEP_POST,
@@ -357,13 +361,15 @@ int64_t vg_binds_run(struct vg_binds *binds, int64_t now_ns)
 
 	take_incoming(binds);
 	for (struct bind_op *op = binds->ops.first; op; op = next) {
+		int64_t last_ns;
 		int64_t due_ns;
 
 		next = op->next;
 		if (op->call)
 			continue;
-		/* Waiting beyond the deadline helps nobody. */
-		if (now_ns >= op->deadline_ns || op->due_ns >= op->deadline_ns) {
+		last_ns = op->deadline_ns - (op->step == STEP_POST ? POST_LEFT_NS : 0);
+		/* Waiting beyond the end helps nobody. */
+		if (now_ns >= last_ns || op->due_ns >= last_ns) {
 			finish_late(op);
 			continue;
 		}
@@ -371,7 +377,7 @@ int64_t vg_binds_run(struct vg_binds *binds, int64_t now_ns)
 			start(op, now_ns);
 			continue;
 		}
-		due_ns = op->due_ns <= now_ns ? op->deadline_ns : op->due_ns;
+		due_ns = op->due_ns <= now_ns ? last_ns : op->due_ns;
 		if (due_ns < next_ns)
 			next_ns = due_ns;
 	}

@@ -313,7 +313,8 @@ static void set_transport(struct vg_call *call)
 	SETOPT(call->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
 	SETOPT(call->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
 	SETOPT(call->easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
-	SETOPT(call->easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
+	/* A wish: libcurl refuses it for a handle that already has a buffer, from an earlier request. */
+	(void)curl_easy_setopt(call->easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
 	SETOPT(call->easy, CURLOPT_ERRORBUFFER, call->error);
 	SETOPT(call->easy, CURLOPT_HEADERFUNCTION, on_header);
 	SETOPT(call->easy, CURLOPT_HEADERDATA, call);

@@ -254,7 +254,8 @@ static bool stale_list(struct vg_list_watch *lw, const char *what, const char *v
 	vg_fail(&lw->stop_err, ESTALE,
 		"the list is older than what was seen before (%s at version %s, seen: %" PRIu64
 		"); if the cluster's store was restored from a backup, restart this program",
-		what, version, lw->versions.floor);
+		what, version,
+		lw->version_number > lw->versions.floor ? lw->version_number : lw->versions.floor);
 	return false;
 }
 

@@ -573,6 +573,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             except (ssl.SSLError, OSError) as error:
                 self.fake.tls_errors.append(str(error))
                 return
+            self.fake.opened(request)  # the socket that it was has lost its descriptor to this one
         super().finish_request(request, client_address)
 
     def handle_error(self, request, client_address):
