@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # a library, and must be in the row of the folder.
 system_headers='arpa/* asm/* assert.h byteswap.h ctype.h dirent.h dlfcn.h elf.h endian.h errno.h execinfo.h
 	fcntl.h float.h fnmatch.h getopt.h glob.h grp.h immintrin.h inttypes.h langinfo.h libgen.h limits.h
-	link.h linux/* locale.h math.h net/* netdb.h netinet/* poll.h pthread.h pwd.h regex.h sched.h
+	link.h linux/* locale.h malloc.h math.h net/* netdb.h netinet/* poll.h pthread.h pwd.h regex.h sched.h
 	semaphore.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
 	stdio.h stdlib.h string.h strings.h sys/* syslog.h termios.h threads.h time.h ucontext.h unistd.h
 	utime.h wchar.h'

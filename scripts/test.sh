@@ -15,7 +15,7 @@ logs=build/test-logs
 mkdir -p "$logs"
 
 build() {
-	make --no-print-directory -j"$jobs" "$@"
+	make --no-print-directory -k -j"$jobs" "$@"
 }
 
 # gcc's thread sanitizer wants its addresses where kernels with more than 28 random bits do not leave them.

