@@ -3,11 +3,28 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 
 #define ROOM_MIN 16
+
+/* Names of pods are chosen by tenants: without a secret, one of them could make all of his collide. */
+static uint64_t secret;
+
+__attribute__((constructor)) static void choose_secret(void)
+{
+	/* Too early for entropy, in a fresh virtual machine: the address of something is then better than
+	 * nothing, and better than to wait. */
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
+		secret = (uint64_t)(uintptr_t)&secret;
+}
+
+static uint64_t hash_of(const char *key, size_t size)
+{
+	return vg_hash_seeded(key, size, secret);
+}
 
 void vg_map_init(struct vg_map *map)
 {
@@ -58,7 +75,7 @@ void *vg_map_getn(const struct vg_map *map, const char *key, size_t size)
 {
 	if (!map->used)
 		return NULL;
-	return find(map, key, size, vg_hash(key, size))->value;
+	return find(map, key, size, hash_of(key, size))->value;
 }
 
 void *vg_map_get(const struct vg_map *map, const char *key)
@@ -69,7 +86,7 @@ void *vg_map_get(const struct vg_map *map, const char *key)
 void *vg_map_put(struct vg_map *map, const char *key, void *value)
 {
 	size_t size = strlen(key);
-	uint64_t hash = vg_hash(key, size);
+	uint64_t hash = hash_of(key, size);
 	struct vg_map_slot *slot;
 	void *before;
 
@@ -93,7 +110,7 @@ void *vg_map_del(struct vg_map *map, const char *key)
 
 	if (!map->used)
 		return NULL;
-	slot = find(map, key, size, vg_hash(key, size));
+	slot = find(map, key, size, hash_of(key, size));
 	if (!slot->key)
 		return NULL;
 	value = slot->value;

@@ -91,11 +91,31 @@ bool vg_copy(char *target, size_t room, const char *text)
 	return fits == length;
 }
 
+/* An odd number with no pattern in its bits: the golden ratio's. */
+#define HASH_FACTOR 0x9e3779b97f4a7c15ULL
+
+static unsigned long long hash_step(unsigned long long hash, unsigned long long word)
+{
+	hash = (hash ^ word) * HASH_FACTOR;
+	return hash ^ hash >> 29;
+}
+
 unsigned long long vg_hash(const char *text, size_t size)
 {
-	unsigned long long hash = 14695981039346656037ULL;
+	return vg_hash_seeded(text, size, 0);
+}
 
+unsigned long long vg_hash_seeded(const char *text, size_t size, unsigned long long seed)
+{
+	unsigned long long hash = hash_step(seed, size + 1);
+	unsigned long long word;
+
+	for (; size >= sizeof(word); size -= sizeof(word), text += sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		hash = hash_step(hash, word);
+	}
+	word = 0;
 	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 1099511628211ULL;
-	return hash;
+		word |= (unsigned long long)(unsigned char)text[i] << 8 * i;
+	return hash_step(hash_step(hash, word), 0);
 }

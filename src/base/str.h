@@ -38,7 +38,12 @@ bool vg_cut(struct vg_span *rest, char separator, struct vg_span *ret_piece);
 /* Copies as much as fits, always NUL-terminated; returns false when it was cut short. */
 bool vg_copy(char *target, size_t room, const char *text);
 
-/* FNV-1a, 64 bits. */
+/*
+ * 64 bits for hash tables, eight bytes a step: names of nodes are hashed 5,000 at a time on the path of a
+ * decision. The same on every run and machine of one byte order, but not meant to be stored or sent.
+ */
 unsigned long long vg_hash(const char *text, size_t size);
+/* With a secret seed, where somebody else chooses the texts and could make them collide. */
+unsigned long long vg_hash_seeded(const char *text, size_t size, unsigned long long seed);
 
 #endif

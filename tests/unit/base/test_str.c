@@ -136,13 +136,44 @@ static void test_copy(void **state)
 	assert_string_equal(room, "");
 }
 
-/* The published test vectors of FNV-1a with 64 bits. */
+/* Every byte and the length count, wherever the eight-byte steps end; and so does the seed. */
 static void test_hash(void **state)
 {
+	char text[40] = { 0 };
+
 	(void)state;
-	assert_true(vg_hash("", 0) == 0xcbf29ce484222325ULL);
-	assert_true(vg_hash("a", 1) == 0xaf63dc4c8601ec8cULL);
-	assert_true(vg_hash("foobar", 6) == 0x85944171f73967e8ULL);
+	for (size_t size = 0; size < sizeof(text); size++) {
+		unsigned long long hash = vg_hash(text, size);
+
+		assert_true(hash == vg_hash(text, size));
+		assert_true(hash == vg_hash_seeded(text, size, 0));
+		assert_false(hash == vg_hash_seeded(text, size, 1));
+		assert_false(hash == vg_hash(text, size + 1));
+		for (size_t i = 0; i < size; i++) {
+			text[i] = 1;
+			assert_false(hash == vg_hash(text, size));
+			text[i] = 0;
+		}
+	}
+}
+
+/* A table of 2^12 slots filled with names that people give to nodes: no slot gets many. */
+static void test_hash_spreads(void **state)
+{
+	static unsigned char slots[4096];
+	unsigned char fullest = 0;
+
+	(void)state;
+	for (int i = 0; i < 4096; i++) {
+		char name[32];
+		size_t slot;
+
+		snprintf(name, sizeof(name), "gpu-node-%05d", i);
+		slot = vg_hash(name, strlen(name)) & 4095;
+		slots[slot]++;
+		fullest = slots[slot] > fullest ? slots[slot] : fullest;
+	}
+	assert_in_range(fullest, 1, 9);
 }
 
 int main(void)
@@ -151,7 +182,7 @@ int main(void)
 		cmocka_unit_test(test_cut),      cmocka_unit_test(test_cut_ends),
 		cmocka_unit_test(test_trim),     cmocka_unit_test(test_compare),
 		cmocka_unit_test(test_contains), cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_hash),     cmocka_unit_test(test_hash_spreads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
