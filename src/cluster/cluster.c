@@ -66,11 +66,14 @@ void vg_cluster_free(struct vg_cluster *cluster)
 	if (!cluster)
 		return;
 	vg_cluster_lock(cluster);
-	/* A removal may move a later entry into the slot that became free: look at it again. */
-	while ((pod = vg_map_next(&cluster->pods, &cursor))) {
+	/* All of them first: a pod that goes leaves its turn to whoever still waits. */
+	while ((pod = vg_map_next(&cluster->pods, &cursor)))
 		if (pod->ticket)
 			vg_turn_cancel(cluster, pod->ticket, -ECANCELED,
 				       vg_strdup("the scheduler extender is shutting down"));
+	cursor = 0;
+	/* A removal may move a later entry into the slot that became free: look at it again. */
+	while ((pod = vg_map_next(&cluster->pods, &cursor))) {
 		vg_ledger_pod_gone(cluster, pod);
 		cursor--;
 	}

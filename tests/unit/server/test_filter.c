@@ -31,18 +31,20 @@ static void test_replies(void **state)
 {
 	static const struct row rows[] = {
 		{ "a slice that fits one node",
-		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\"]}",
+		  "{\"Pod\":" POD("u1",
+				  SLICE("9000")) ",\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\"]}",
 		  "{\"Nodes\":null,\"NodeNames\":[\"n2\"]," EMPTY ",\"Error\":\"\"}" },
 		{ "any case of keys, unknown members, the last of two counts",
-		  "{\"x\":{\"y\":[1,2]},\"nodenames\":[\"n1\"],\"pod\":" POD("u2", SLICE("9000"))
-		  ",\"NODENAMES\":[\"n2\"]}",
+		  "{\"x\":{\"y\":[1,2]},\"nodenames\":[\"n1\"],\"pod\":" POD(
+			  "u2", SLICE("9000")) ",\"NODENAMES\":[\"n2\"]}",
 		  "{\"Nodes\":null,\"NodeNames\":[\"n2\"]," EMPTY ",\"Error\":\"\"}" },
 		{ "bytes behind the first value",
 		  "{\"Pod\":" POD("u3", SLICE("1000")) ",\"NodeNames\":[\"n2\"]}, what else",
 		  "{\"Nodes\":null,\"NodeNames\":[\"n2\"]," EMPTY ",\"Error\":\"\"}" },
 		{ "no room: preemption may help on n1 and n2 has not enough cards",
-		  "{\"Pod\":" POD("u4", "\"nvidia.com/gpu\":\"2\",\"nvidia.com/gpumem\":\"8001\"")
-		  ",\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"n4\"]}",
+		  "{\"Pod\":" POD(
+			  "u4",
+			  "\"nvidia.com/gpu\":\"2\",\"nvidia.com/gpumem\":\"8001\"") ",\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"n4\"]}",
 		  "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{"
 		  "\"n1\":\"2/2 CardInsufficientMemory\",\"n2\":\"NodeInsufficientDevice\","
 		  "\"n3\":\"node unregistered\",\"n4\":\"node unregistered\"},"
@@ -53,11 +55,11 @@ static void test_replies(void **state)
 		  "{\"Pod\":" POD("u5", "\"cpu\":\"1\"") ",\"NodeNames\":[ \"n1\", \"n9\" ]}",
 		  "{\"Nodes\":null,\"NodeNames\":[ \"n1\", \"n9\" ]," EMPTY ",\"Error\":\"\"}" },
 		{ "no cards asked for: echo of nodes",
-		  "{\"Pod\":" POD("u5", "") ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\"}}]}}",
+		  "{\"Pod\":" POD("u5",
+				  "") ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\"}}]}}",
 		  "{\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\"}}]},\"NodeNames\":null," EMPTY
 		  ",\"Error\":\"\"}" },
-		{ "no cards asked for and nothing sent",
-		  "{\"Pod\":" POD("u5", "") "}",
+		{ "no cards asked for and nothing sent", "{\"Pod\":" POD("u5", "") "}",
 		  "{\"Nodes\":null,\"NodeNames\":null," EMPTY ",\"Error\":\"\"}" },
 		{ "memory in bytes",
 		  "{\"Pod\":" POD("u6", SLICE("16Gi")) ",\"NodeNames\":[\"n1\",\"n2\"]}",
@@ -70,8 +72,7 @@ static void test_replies(void **state)
 		  "MiB; write 16384\","
 		  "\"n2\":\"container \\\"main\\\": nvidia.com/gpumem \\\"16Gi\\\" is not a count of "
 		  "MiB; write 16384\"},\"Error\":\"\"}" },
-		{ "memory in bytes, nowhere to say so",
-		  "{\"Pod\":" POD("u6", SLICE("16Gi")) "}",
+		{ "memory in bytes, nowhere to say so", "{\"Pod\":" POD("u6", SLICE("16Gi")) "}",
 		  "{\"Nodes\":null,\"NodeNames\":null," EMPTY
 		  ",\"Error\":\"container \\\"main\\\": nvidia.com/gpumem \\\"16Gi\\\" is not a count of "
 		  "MiB; write 16384\"}" },
@@ -107,13 +108,15 @@ static void test_bad_bodies(void **state)
 		{ "array", "[]", "byte 1: '[' where an object is expected" },
 		{ "text", "hello", "byte 1: 'h' where an object is expected" },
 		{ "no pod", "{\"NodeNames\":[\"n1\"]}", "extender args missing pod" },
-		{ "null pod", "{\"Pod\":null,\"NodeNames\":[\"n1\"]}", "extender args missing pod" },
+		{ "null pod", "{\"Pod\":null,\"NodeNames\":[\"n1\"]}",
+		  "extender args missing pod" },
 		{ "pod is no object", "{\"Pod\":[1]}", "Pod" },
 		{ "pod without metadata", "{\"Pod\":{}}", "metadata" },
 		{ "truncated in a key", "{\"Po", "byte 5: the text ends inside a string" },
 		{ "truncated in the pod", "{\"Pod\":{\"metadata\":{\"name\":\"p",
 		  "byte 30: the text ends inside a string" },
-		{ "truncated behind the pod", "{\"Pod\":{}", "byte 10: the text ends where ',' or '}'" },
+		{ "truncated behind the pod", "{\"Pod\":{}",
+		  "byte 10: the text ends where ',' or '}'" },
 		{ "truncated in the names", "{\"Pod\":{},\"NodeNames\":[\"n1\",",
 		  "byte 29: the text ends where a value" },
 		{ "names of another type", "{\"Pod\":" POD("u", "") ",\"NodeNames\":\"n1\"}",
@@ -123,9 +126,12 @@ static void test_bad_bodies(void **state)
 		{ "nodes of another type", "{\"Pod\":" POD("u", SLICE("1")) ",\"Nodes\":[]}",
 		  "Nodes: byte 1: '[' where an object is expected" },
 		{ "a node of another type",
-		  "{\"Pod\":" POD("u", SLICE("1")) ",\"Nodes\":{\"items\":[7]}}", "Nodes.items[0]" },
-		{ "a number that is none", "{\"Pod\":01}", "byte 9: '1' where ',' or '}' is expected" },
-		{ "a comma too much", "{\"Pod\":{\"a\":1,}}", "byte 15: '}' where a string is expected" },
+		  "{\"Pod\":" POD("u", SLICE("1")) ",\"Nodes\":{\"items\":[7]}}",
+		  "Nodes.items[0]" },
+		{ "a number that is none", "{\"Pod\":01}",
+		  "byte 9: '1' where ',' or '}' is expected" },
+		{ "a comma too much", "{\"Pod\":{\"a\":1,}}",
+		  "byte 15: '}' where a string is expected" },
 		{ "control character", "{\"Pod\":{\"a\":\"\x01\"}}", "control character 0x01" },
 	};
 
@@ -174,15 +180,16 @@ static void test_too_many_names(void **state)
 {
 	struct world *world = small_cluster();
 	char *body = vg_new(1 << 20);
-	size_t used = (size_t)snprintf(body, 1 << 20, "{\"Pod\":" POD("u", SLICE("1"))
-						      ",\"NodeNames\":[\"n\"");
+	size_t used = (size_t)snprintf(body, 1 << 20,
+				       "{\"Pod\":" POD("u", SLICE("1")) ",\"NodeNames\":[\"n\"");
 
 	(void)state;
 	for (unsigned i = 0; i < VG_LIMIT_NODES; i++)
 		used += (size_t)snprintf(body + used, (1 << 20) - used, ",\"n\"");
 	snprintf(body + used, (1 << 20) - used, "]}");
 	world_ask(world, "/filter", body);
-	assert_non_null(strstr(world->reply.body, "NodeNames: byte 80002: more than 20000 entries"));
+	assert_non_null(
+		strstr(world->reply.body, "NodeNames: byte 80002: more than 20000 entries"));
 	memset(body, 0, 1 << 20);
 	used = (size_t)snprintf(body, 1 << 20,
 				"{\"Pod\":" POD("u", SLICE("1")) ",\"NodeNames\":[\"");
@@ -203,10 +210,11 @@ static void test_not_ready(void **state)
 	(void)state;
 	world_node(world, "n1", "GPU-a,NVIDIA A100,8000,10");
 	world_ask(world, "/filter", "{\"Pod\":" POD("u", SLICE("1")) ",\"NodeNames\":[\"n1\"]}");
-	expect_reply(world, "not ready", 200,
-		     "{\"Nodes\":null,\"NodeNames\":null," EMPTY
-		     ",\"Error\":\"vgpu-scheduler is not ready: the list of nodes has not been read "
-		     "yet\"}");
+	expect_reply(
+		world, "not ready", 200,
+		"{\"Nodes\":null,\"NodeNames\":null," EMPTY
+		",\"Error\":\"vgpu-scheduler is not ready: the list of nodes has not been read "
+		"yet\"}");
 	/* Pods without cards are none of our business. */
 	world_ask(world, "/filter", "{\"Pod\":" POD("u", "") ",\"NodeNames\":[\"n1\"]}");
 	expect_reply(world, "no cards", 200,
@@ -222,14 +230,18 @@ static void test_reserves(void **state)
 	struct vg_cluster_stats stats;
 
 	(void)state;
-	world_ask(world, "/filter", "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
+	world_ask(world, "/filter",
+		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
 	assert_non_null(strstr(world->reply.body, "\"NodeNames\":[\"n2\"]"));
 	/* Another pod does not get the same memory, the same pod does. */
-	world_ask(world, "/filter", "{\"Pod\":" POD("u2", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
-	expect_reply(world, "taken", 200,
-		     "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{\"n2\":\"1/1 "
-		     "CardInsufficientMemory\"},\"FailedAndUnresolvableNodes\":null,\"Error\":\"\"}");
-	world_ask(world, "/filter", "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
+	world_ask(world, "/filter",
+		  "{\"Pod\":" POD("u2", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
+	expect_reply(
+		world, "taken", 200,
+		"{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{\"n2\":\"1/1 "
+		"CardInsufficientMemory\"},\"FailedAndUnresolvableNodes\":null,\"Error\":\"\"}");
+	world_ask(world, "/filter",
+		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
 	assert_non_null(strstr(world->reply.body, "\"NodeNames\":[\"n2\"]"));
 	vg_cluster_stats(world->cluster, 0, &stats);
 	assert_int_equal(stats.pods[VG_STATE_RESERVED], 1);
@@ -279,26 +291,30 @@ static void test_simulation(void **state)
 
 	(void)state;
 	world_ask(world, "/filter",
-		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"Nodes\":{\"Items\":[" NODE("x", "GPU-x", "4000")
-		  "," NODE("y", "GPU-y", "20000") "]},\"NodeNames\":null}");
-	expect_reply(world, "y fits", 200,
-		     "{\"Nodes\":{\"metadata\":{},\"items\":[" NODE("y", "GPU-y", "20000")
-		     "]},\"NodeNames\":null,\"FailedNodes\":{\"x\":\"1/1 CardInsufficientMemory\"},"
-		     "\"FailedAndUnresolvableNodes\":{\"x\":\"1/1 CardInsufficientMemory\"},"
-		     "\"Error\":\"\"}");
+		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"Nodes\":{\"Items\":[" NODE(
+			  "x", "GPU-x", "4000") "," NODE("y", "GPU-y",
+							 "20000") "]},\"NodeNames\":null}");
+	expect_reply(
+		world, "y fits", 200,
+		"{\"Nodes\":{\"metadata\":{},\"items\":[" NODE(
+			"y", "GPU-y",
+			"20000") "]},\"NodeNames\":null,\"FailedNodes\":{\"x\":\"1/1 CardInsufficientMemory\"},"
+				 "\"FailedAndUnresolvableNodes\":{\"x\":\"1/1 CardInsufficientMemory\"},"
+				 "\"Error\":\"\"}");
 	world_ask(world, "/filter",
-		  "{\"Pod\":" POD("u1", SLICE("30000")) ",\"Nodes\":{\"items\":[" NODE("x", "GPU-x", "4000")
-		  ",{\"metadata\":{\"name\":\"bare\"}}]}}");
+		  "{\"Pod\":" POD("u1", SLICE("30000")) ",\"Nodes\":{\"items\":[" NODE(
+			  "x", "GPU-x", "4000") ",{\"metadata\":{\"name\":\"bare\"}}]}}");
 	expect_reply(world, "nobody", 200,
 		     "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{\"x\":\"1/1 "
 		     "CardInsufficientMemory\",\"bare\":\"node unregistered\"},"
 		     "\"FailedAndUnresolvableNodes\":{\"x\":\"1/1 CardInsufficientMemory\","
 		     "\"bare\":\"node unregistered\"},\"Error\":\"\"}");
 	/* What is given out of a known card counts in a simulation as well. */
-	world_ask(world, "/filter", "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
 	world_ask(world, "/filter",
-		  "{\"Pod\":" POD("u2", SLICE("9000")) ",\"Nodes\":{\"items\":[" NODE("n2", "GPU-c", "16000")
-		  "]}}");
+		  "{\"Pod\":" POD("u1", SLICE("9000")) ",\"NodeNames\":[\"n2\"]}");
+	world_ask(world, "/filter",
+		  "{\"Pod\":" POD("u2", SLICE("9000")) ",\"Nodes\":{\"items\":[" NODE(
+			  "n2", "GPU-c", "16000") "]}}");
 	assert_non_null(strstr(world->reply.body, "\"FailedAndUnresolvableNodes\":null"));
 	assert_non_null(strstr(world->reply.body, "{\"n2\":\"1/1 CardInsufficientMemory\"}"));
 	vg_cluster_stats(world->cluster, 0, &stats);
@@ -342,10 +358,10 @@ static void test_captured(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies),	       cmocka_unit_test(test_bad_bodies),
-		cmocka_unit_test(test_deep_nesting),   cmocka_unit_test(test_too_many_names),
-		cmocka_unit_test(test_not_ready),      cmocka_unit_test(test_reserves),
-		cmocka_unit_test(test_learns),	       cmocka_unit_test(test_simulation),
+		cmocka_unit_test(test_replies),      cmocka_unit_test(test_bad_bodies),
+		cmocka_unit_test(test_deep_nesting), cmocka_unit_test(test_too_many_names),
+		cmocka_unit_test(test_not_ready),    cmocka_unit_test(test_reserves),
+		cmocka_unit_test(test_learns),       cmocka_unit_test(test_simulation),
 		cmocka_unit_test(test_captured),
 	};
 
