@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -13,6 +14,7 @@ struct fake_segment {
 	uint64_t bytes, used_bytes;
 	uint64_t largest; /* no free block is larger; may be too high */
 	struct fake_block *first;
+	int share;
 	struct fake_segment *next;
 };
 
@@ -43,6 +45,17 @@ void fake_unmap(void *address, uint64_t bytes)
 void *fake_block_address(const struct fake_block *block)
 {
 	return block->segment->data + block->offset;
+}
+
+unsigned char *fake_block_segment(const struct fake_block *block, uint64_t *ret_bytes)
+{
+	*ret_bytes = block->segment->bytes;
+	return block->segment->data;
+}
+
+int *fake_block_share(const struct fake_block *block)
+{
+	return &block->segment->share;
 }
 
 static struct fake_block *cut(struct fake_arena *arena, struct fake_block *block, uint64_t bytes)
@@ -174,6 +187,8 @@ static void segment_free(struct fake_arena *arena, struct fake_segment *segment)
 	arena->used_bytes -= segment->used_bytes;
 	arena->give(arena->context, segment->bytes);
 	fake_unmap(segment->data, segment->bytes);
+	if (segment->share)
+		close(segment->share - 1);
 	while (segment->first) {
 		struct fake_block *next = segment->first->next;
 

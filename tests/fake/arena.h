@@ -43,6 +43,10 @@ void fake_arena_trim(struct fake_arena *arena, uint64_t keep_bytes);
 /* Gives everything back; blocks that are still out are gone. */
 void fake_arena_release(struct fake_arena *arena);
 void *fake_block_address(const struct fake_block *block);
+/* The segment that the block is in, and where to keep the descriptor + 1 of a file that its pages have
+ * moved to; the arena closes it. */
+unsigned char *fake_block_segment(const struct fake_block *block, uint64_t *ret_bytes);
+int *fake_block_share(const struct fake_block *block);
 
 /* Address space aligned to 2 MiB that costs memory only where it is touched; NULL when there is none.
  * fake_unmap() takes what fake_map() returned. */

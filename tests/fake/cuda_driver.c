@@ -14,13 +14,16 @@ struct fake_driver fake = {
 
 /* ---- objects ---- */
 
-#define BUCKETS 4096u
-
-static struct fake_object *buckets[BUCKETS];
+static struct fake_object *buckets[FAKE_BUCKETS];
 
 static struct fake_object **bucket_of(const void *handle)
 {
-	return &buckets[((uintptr_t)handle >> 4) % BUCKETS];
+	return &buckets[((uintptr_t)handle >> 4) % FAKE_BUCKETS];
+}
+
+struct fake_object *fake_bucket(uint32_t index)
+{
+	return buckets[index];
 }
 
 void *fake_object_new(size_t size, enum fake_kind kind, struct CUctx_st *context)

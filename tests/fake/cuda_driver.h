@@ -19,6 +19,16 @@
 #include "cuda_more_abi.h"
 #include "machine.h"
 #include "state.h"
+
+struct fake_line;
+void fake_line_unsigned(struct fake_line *line, const char *name, unsigned long long value);
+
+static inline void fake_line_place(struct fake_line *line, const char *name, CUmemLocation place)
+{
+	/* type in the hundreds, so that one number says both: device 1 is 101, the host 200 */
+	fake_line_unsigned(line, name, (unsigned long long)place.type * 100 + (unsigned)place.id);
+}
+#define FAKE_ARG_TYPES CUmemLocation: fake_line_place,
 #include "trace.h"
 
 #define FAKE_API      __attribute__((visibility("default")))
@@ -66,6 +76,9 @@ void *fake_object_new(size_t size, enum fake_kind kind, struct CUctx_st *context
 void fake_object_free(void *object);
 /* Ends an object of any kind but a context, with all that it holds. */
 void fake_object_destroy(struct fake_object *object);
+/* All objects, by a hash of their address. */
+#define FAKE_BUCKETS 4096u
+struct fake_object *fake_bucket(uint32_t index);
 /* Whether a handle that a program gave is a live object of that kind. */
 bool fake_is(const void *handle, enum fake_kind kind);
 
@@ -92,8 +105,9 @@ struct fake_device {
 	uint32_t primary_refs;
 	unsigned int primary_flags;
 	struct CUmemPoolHandle_st *default_pool, *current_pool;
-	/* Memory of graph allocation nodes; its blocks are the allocations of all graphs. */
-	struct fake_arena graph_memory;
+	/* Physical memory for the allocation nodes of graphs. */
+	uint64_t graph_reserved, graph_reserved_high;
+	uint64_t graph_used, graph_used_high;
 
 	bool queue_open;
 	uint32_t queue;
@@ -120,6 +134,7 @@ struct fake_driver {
 	struct fake_device device[FAKE_CARDS_MAX];
 	uint64_t next_id; /* contexts, streams, buffers */
 	uint32_t captures; /* streams that are being captured */
+	CUstream default_stream; /* see FAKE_CUDA_SYNC */
 };
 
 extern struct fake_driver fake;
@@ -187,6 +202,35 @@ void fake_leave(void);
 /* 0 when the machine's description cannot be read. */
 int fake_cuda_version(void);
 
+/*
+ * For calls that take no stream and work on the default one: defines symbol and symbol_ptds. The body
+ * finds in fake.default_stream which default is meant, and must take it before it sleeps.
+ */
+#define FAKE_CUDA_SYNC(symbol, need, params, names)                                                \
+	FAKE_CUDA_SYNC_ONE(symbol, symbol, NULL, need, params, names)                              \
+	FAKE_CUDA_SYNC_ONE(symbol##_ptds, symbol, CU_STREAM_PER_THREAD, need, params, names)       \
+	static CUresult body_##symbol params
+#define FAKE_CUDA_SYNC_ONE(name, symbol, stream, need, params, names)                              \
+	FAKE_API CUresult name params;                                                             \
+	static CUresult body_##symbol params;                                                      \
+	FAKE_API CUresult name params                                                              \
+	{                                                                                          \
+		CUresult rc = fake_enter(#name, need);                                             \
+                                                                                                   \
+		fake.default_stream = (stream);                                                    \
+		if (rc == CUDA_SUCCESS)                                                            \
+			rc = body_##symbol names;                                                  \
+		if (fake_trace_on()) {                                                             \
+			struct fake_line line;                                                     \
+                                                                                                   \
+			fake_line_begin(&line, #name);                                             \
+			FAKE_NAMES(names)                                                          \
+			fake_line_end(&line, rc);                                                  \
+		}                                                                                  \
+		fake_leave();                                                                      \
+		return rc;                                                                         \
+	}
+
 /* ---- contexts and devices (cuda_context.c, cuda_device.c) ---- */
 
 /* Fills fake.device[] from the machine and CUDA_VISIBLE_DEVICES. */
@@ -228,9 +272,13 @@ struct fake_alloc {
 	struct fake_block *block; /* in an arena instead */
 	struct CUmemPoolHandle_st *pool;
 	struct CUphysical_st *physical; /* cuMemMap() */
-	struct CUgraphNode_st *node;	/* FAKE_MEM_GRAPH: whose allocation it is */
+	uint32_t graph_refs;		/* FAKE_MEM_GRAPH: nodes and executable graphs that name it */
+	bool graph_live;		/* allocated by a launch and not freed since */
 	int share;			/* descriptor + 1 once it is exported */
-	uint32_t opens;			/* of an imported one */
+	/* FAKE_MEM_IMPORTED: how often it was opened, and where it comes from. */
+	uint32_t opens, pid_of_other;
+	int fd_of_other;
+	uint64_t id_of_other;
 	struct fake_alloc *next, *previous; /* all allocations */
 };
 
@@ -323,6 +371,8 @@ struct CUstream_st {
 	struct CUstream_st *next_deferred;
 	bool in_deferred_list;
 	struct fake_capture *capture;
+	struct CUgraphNode_st **capture_tail; /* what it did last there */
+	size_t capture_tail_count;
 };
 
 /* NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle. */
@@ -349,7 +399,10 @@ CUresult fake_device_wait(uint32_t device);
 /* Before a context ends: its streams forget what they still had to do. */
 void fake_streams_close(struct CUctx_st *context);
 void fake_event_release(struct CUevent_st *event);
+void fake_events_forget(struct fake_capture *capture);
 void fake_mark_put(struct fake_mark *mark);
+/* A mark behind everything that the stream has now. */
+CUresult fake_stream_mark(struct CUstream_st *stream, struct fake_mark **ret_mark);
 /* Whether the point is reached. */
 bool fake_mark_look(struct fake_mark *mark);
 CUresult fake_mark_wait(struct fake_mark *mark);
@@ -387,6 +440,8 @@ CUresult fake_capture_free(struct CUstream_st *stream, CUdeviceptr pointer);
 CUresult fake_capture_host(struct CUstream_st *stream, CUhostFn fn, void *data);
 CUresult fake_capture_record(struct CUstream_st *stream, struct CUevent_st *event, bool external);
 CUresult fake_capture_wait(struct CUstream_st *stream, struct CUevent_st *event, bool external);
+/* For work on the legacy stream, which no captured stream can let through. */
+CUresult fake_capture_implicit(struct CUstream_st *stream);
 /* An event that stands for a point in a capture cannot be waited for. */
 CUresult fake_capture_event(struct CUevent_st *event);
 /* The stream ends while it is being captured. */

@@ -30,6 +30,18 @@ void fake_event_release(struct CUevent_st *event)
 	event->captured_count = 0;
 }
 
+void fake_events_forget(struct fake_capture *capture)
+{
+	for (uint32_t i = 0; i < FAKE_BUCKETS; i++) {
+		for (struct fake_object *at = fake_bucket(i); at; at = at->hash_next) {
+			struct CUevent_st *event = (struct CUevent_st *)at;
+
+			if (at->kind == FAKE_EVENT && event->capture == capture)
+				event->capture = NULL;
+		}
+	}
+}
+
 static CUresult event_destroy(CUevent event)
 {
 	if (!fake_is(event, FAKE_EVENT))
@@ -61,6 +73,9 @@ static CUresult event_record(CUevent event, CUstream handle, unsigned int flags)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (stream->capture)
 		return fake_capture_record(stream, event, flags & CU_EVENT_RECORD_EXTERNAL);
+	rc = fake_capture_implicit(stream);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return fake_stream_record(stream, event);
 }
 
@@ -135,5 +150,8 @@ FAKE_CUDA_STREAM(cuStreamWaitEvent, FAKE_INIT, (CUstream handle, CUevent event, 
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (event->capture || stream->capture)
 		return fake_capture_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL);
+	rc = fake_capture_implicit(stream);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return event->mark ? fake_stream_wait_mark(stream, event->mark) : CUDA_SUCCESS;
 }

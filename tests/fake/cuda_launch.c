@@ -120,6 +120,9 @@ static CUresult launch(CUfunction function, const struct fake_grid *grid, CUstre
 		return rc;
 	if (stream->capture)
 		return fake_capture_kernel(stream, function, grid, params, extra);
+	rc = fake_capture_implicit(stream);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return fake_stream_work(stream, what.ns, what.sms);
 }
 

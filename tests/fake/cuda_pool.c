@@ -332,6 +332,8 @@ static CUresult alloc_from(struct CUmemPoolHandle_st *pool, struct CUstream_st *
 
 	if (stream->capture)
 		return fake_capture_alloc(stream, &pool->props, bytes, pointer);
+	if (fake_capture_implicit(stream) != CUDA_SUCCESS)
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	alloc.block = fake_arena_take(&pool->arena, bytes);
 	if (!alloc.block) {
 		/* What other streams gave back may be there after they are through. */
@@ -388,6 +390,9 @@ FAKE_CUDA_STREAM(cuMemFreeAsync, FAKE_INIT, (CUdeviceptr pointer, CUstream handl
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture)
 		return fake_capture_free(stream, pointer);
+	rc = fake_capture_implicit(stream);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	switch (alloc->kind) {
 	case FAKE_MEM_GRAPH:
 		return fake_graph_memory_free(alloc);

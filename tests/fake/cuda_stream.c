@@ -473,11 +473,10 @@ CUresult fake_stream_work(struct CUstream_st *stream, uint64_t ns, uint32_t sms)
 	return CUDA_SUCCESS;
 }
 
-CUresult fake_stream_record(struct CUstream_st *stream, struct CUevent_st *event)
+static CUresult record_mark(struct CUstream_st *stream, uint64_t ns, struct fake_mark **ret_mark)
 {
 	uint32_t device = stream->object.context->device;
-	const struct fake_card *card = &fake.machine.card[fake.device[device].card];
-	struct fake_work work = { .ns = card->event_ns };
+	struct fake_work work = { .ns = ns };
 	struct fake_mark *mark;
 	CUresult rc;
 
@@ -487,17 +486,34 @@ CUresult fake_stream_record(struct CUstream_st *stream, struct CUevent_st *event
 			return rc;
 	}
 	mark = mark_new(device);
-	fake_mark_put(event->mark);
-	event->mark = mark;
-	event->capture = NULL;
 	if (stream->deferred) {
 		struct fake_deferred *item = defer(stream, DEFERRED_RECORD);
 
-		item->ns = work.ns;
+		item->ns = ns;
 		item->mark = mark_get(mark);
-		return CUDA_SUCCESS;
+	} else {
+		push(stream, &work, mark);
 	}
-	push(stream, &work, mark);
+	*ret_mark = mark;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_stream_mark(struct CUstream_st *stream, struct fake_mark **ret_mark)
+{
+	return record_mark(stream, 0, ret_mark);
+}
+
+CUresult fake_stream_record(struct CUstream_st *stream, struct CUevent_st *event)
+{
+	uint32_t card = fake.device[stream->object.context->device].card;
+	struct fake_mark *mark;
+	CUresult rc = record_mark(stream, fake.machine.card[card].event_ns, &mark);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	fake_mark_put(event->mark);
+	event->mark = mark;
+	event->capture = NULL;
 	return CUDA_SUCCESS;
 }
 
@@ -868,6 +884,9 @@ FAKE_CUDA_STREAM(cuLaunchHostFunc, FAKE_INIT, (CUstream handle, CUhostFn fn, voi
 		return rc;
 	if (stream->capture)
 		return fake_capture_host(stream, fn, data);
+	rc = fake_capture_implicit(stream);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return fake_stream_host_function(stream, fn, data);
 }
 

@@ -37,6 +37,11 @@ void fake_line_pointer(struct fake_line *line, const char *name, const volatile 
 /* Writes the line, ended by the result, in one write(). */
 void fake_line_end(struct fake_line *line, int result);
 
+/* More rows "type: function," from whoever includes this, for structures that are passed by value. */
+#ifndef FAKE_ARG_TYPES
+#define FAKE_ARG_TYPES
+#endif
+
 /*
  * One argument by its type. `const char *` is taken for text that the caller gave; `char *` for a
  * place that it wants filled.
@@ -54,7 +59,7 @@ void fake_line_end(struct fake_line *line, int result);
 		unsigned long long: fake_line_unsigned,                                            \
 		float: fake_line_float,                                                            \
 		const char *: fake_line_text,                                                      \
-		default: fake_line_pointer)(line, #arg, arg);
+		FAKE_ARG_TYPES default: fake_line_pointer)(line, #arg, arg);
 
 /* FAKE_EACH(line, a, b, c): FAKE_ARG for each, up to 14. */
 #define FAKE_EACH(line, ...) \
