@@ -98,6 +98,28 @@ static void test_texts(void **state)
 	vg_arena_release(&arena);
 }
 
+/* Texts of every length around the alignment end where they should, whatever stands behind them. */
+static void test_texts_end(void **state)
+{
+	static const char fill[] =
+		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+	struct vg_arena arena;
+
+	(void)state;
+	vg_arena_init(&arena);
+	for (int length = 0; length < (int)sizeof(fill); length++) {
+		const char *copy = vg_arena_strndup(&arena, fill, (size_t)length);
+		const char *print;
+
+		memset(vg_arena_new(&arena, 16), 'y', 16);
+		print = vg_arena_printf(&arena, "%.*s", length, fill);
+		memset(vg_arena_new(&arena, 16), 'y', 16);
+		assert_int_equal(strlen(copy), length);
+		assert_int_equal(strlen(print), length);
+	}
+	vg_arena_release(&arena);
+}
+
 static void test_empty_and_null(void **state)
 {
 	struct vg_arena arena;
@@ -119,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_a_piece_larger_than_any_block),
 		cmocka_unit_test(test_clear_settles),
 		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_texts_end),
 		cmocka_unit_test(test_empty_and_null),
 	};
 

@@ -32,6 +32,7 @@ static void test_grow_and_texts(void **state)
 	vg_autofree char *part = vg_strndup("node", 2);
 	vg_autofree char *whole = vg_strndup("node", 20);
 	vg_autofree char *text = vg_printf("%s-%d", "card", 3);
+	vg_autofree char *empty = vg_printf("%s", "");
 
 	(void)state;
 	numbers[0] = 1;
@@ -43,6 +44,7 @@ static void test_grow_and_texts(void **state)
 	assert_string_equal(part, "no");
 	assert_string_equal(whole, "node");
 	assert_string_equal(text, "card-3");
+	assert_string_equal(empty, "");
 }
 
 static void test_steal(void **state)

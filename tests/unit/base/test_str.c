@@ -94,6 +94,7 @@ static void test_compare(void **state)
 	assert_true(vg_starts_with("x", ""));
 	assert_true(vg_ends_with("lock,ns,pod", ",ns,pod"));
 	assert_false(vg_ends_with("pod", ",ns,pod"));
+	assert_false(vg_ends_with("lock,ns,other", ",ns,pod"));
 	assert_true(vg_ends_with("x", ""));
 }
 

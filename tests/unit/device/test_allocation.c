@@ -55,6 +55,8 @@ static void test_decoded(void **state)
 		/* The form of MIG up to 2.9, and what only looks like it. */
 		{ "GPU-a[1-0],NVIDIA,1,2:;", "1: 0/GPU-a/1/2" },
 		{ "GPU-a[12-34],NVIDIA,1,2:;", "1: 0/GPU-a/1/2" },
+		{ "GPU-a[0-90],NVIDIA,1,2:;", "1: 0/GPU-a/1/2" },
+		{ "GPU-a[09-0],NVIDIA,1,2:;", "1: 0/GPU-a/1/2" },
 		{ "GPU-a[1-0][1-0],NVIDIA,1,2:;", "1: 0/GPU-a/1/2" },
 		{ "GPU-a[1],NVIDIA,1,2:;", "1: 0/GPU-a[1]/1/2" },
 		{ "GPU-a[1-],NVIDIA,1,2:;", "1: 0/GPU-a[1-]/1/2" },

@@ -331,6 +331,16 @@ static json_t *pod_with_text(const char *member, const char *key, size_t size)
 	return pod;
 }
 
+/* All annotations together count, and not each for itself. */
+static json_t *pod_with_two_texts(size_t size)
+{
+	json_t *pod = pod_with_text("annotations", "hami.io/vgpu-node", size);
+	json_t *all = json_object_get(json_object_get(pod, "metadata"), "annotations");
+
+	json_object_set(all, "hami.io/vgpu-time", json_object_get(all, "hami.io/vgpu-node"));
+	return pod;
+}
+
 static void test_limits(void **state)
 {
 	const struct {
@@ -348,6 +358,8 @@ static void test_limits(void **state)
 		  "" },
 		{ pod_with_text("annotations", "hami.io/vgpu-node", VG_LIMIT_ANNOTATION_BYTES + 1),
 		  -E2BIG, "metadata.annotations have more than 262144 bytes" },
+		{ pod_with_two_texts(VG_LIMIT_ANNOTATION_BYTES / 2), 0, "" },
+		{ pod_with_two_texts(VG_LIMIT_ANNOTATION_BYTES / 2 + 1), -E2BIG, "262144 bytes" },
 		/* Other people's annotations are their business. */
 		{ pod_with_text("annotations", "other", VG_LIMIT_ANNOTATION_BYTES + 1), 0, "" },
 	};

@@ -56,6 +56,7 @@ static void test_accepted(void **state)
 		{ "[{'id':'GPU-0','devmem':2147483647,'devcore':2147483647,'count':2147483647,"
 		  "'index':2147483647,'numa':32767}]",
 		  "GPU-0 2147483647 2147483647 2147483647 2147483647 32767 - ill -" },
+		{ "[{'id':'!~'}]", "!~ 0 0 0 0 0 - ill -" },
 		{ "[{'id':'GPU-0','numa':-1}]", "GPU-0 0 0 0 0 -1 - ill -" },
 		{ "[{'id':'GPU-0','custominfo':{'x':[1]},'migProfiles':[{'name':'1g.5gb',"
 		  "'memoryMB':4864,'core':15,'placements':[{'start':6,'size':1}]}]}]",
