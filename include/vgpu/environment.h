@@ -25,6 +25,10 @@
 /* Read by the CUDA driver; which devices, in which order. */
 #define VGPU_ENV_VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
 
+/* Folder of the node in which containers tell each other when they use a card. */
+#define VGPU_ENV_TENANT_FOLDER "VGPU_TENANT_FOLDER"
+
+#define VGPU_TENANT_DEFAULT_FOLDER "/tmp/vgpulock"
 #define VGPU_REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
 
 #endif

@@ -100,7 +100,7 @@ enum {
 	VGPU_DEVICE_SM_INVALID = 1 << 1,	/* unreadable text: the smallest share applies */
 	VGPU_DEVICE_LIMIT_OVER_CARD = 1 << 2,	/* larger than the card */
 	VGPU_DEVICE_SHARE_ENFORCED = 1 << 3,	/* some process measures and delays */
-	VGPU_DEVICE_CORRECTED = 1 << 4,	/* charges are corrected for other tenants */
+	VGPU_DEVICE_SHARED = 1 << 4,	/* other tenants were seen on the card */
 };
 
 struct vgpu_region_interval {
@@ -120,7 +120,7 @@ struct vgpu_region_device {
 	uint64_t physical;	/* bytes of the card, 0 unknown */
 	uint64_t context_bytes; /* smallest context measured, 0 unknown */
 	uint32_t state;		/* VGPU_DEVICE_* */
-	uint32_t correction;	/* parts per 65536 of measured time that are charged, 0 = all */
+	uint32_t part;		/* of the last interval that was ours, of 65536; 0 unknown */
 	uint64_t reserved_b[5];
 
 	/* Budget of GPU time: what may still be started, in nanoseconds. */
@@ -128,10 +128,8 @@ struct vgpu_region_device {
 	uint64_t refilled_ns; /* CLOCK_MONOTONIC of the last refill, 0 never */
 	uint64_t charged_ns;  /* since the region was created */
 	uint64_t waited_ns;
-	uint64_t corrected_ns; /* when correction was last computed */
-	uint64_t measured_ns;  /* like charged_ns, before the correction */
-	uint64_t measured_seen_ns;
-	uint64_t sample_us; /* NVML's clock of the last sample seen */
+	uint64_t measured_ns; /* like charged_ns, with the slices of other tenants */
+	uint64_t reserved_c[3];
 
 	/* Recent intervals in which the container kept the device busy; under the mutex. */
 	uint64_t busy_count;
@@ -159,7 +157,8 @@ struct vgpu_region_ext {
 	uint64_t reclaimed; /* slots taken back from dead processes */
 	uint64_t repaired; /* times that sums were rebuilt */
 	uint64_t doubtful; /* a rebuild could not finish: sums may be wrong until one does */
-	uint64_t reserved[2];
+	uint64_t id;	   /* random: tells this container from others */
+	uint64_t reserved;
 	uint64_t mutex[8]; /* pthread_mutex_t: robust, process-shared */
 	char message[VGPU_REGION_MESSAGE]; /* last complaint, for people */
 	struct vgpu_region_device device[VGPU_REGION_DEVICES];

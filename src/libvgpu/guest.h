@@ -205,12 +205,6 @@ void vg_nvml_identify(void);
 bool vg_nvml_own_bytes(int index, uint64_t *ret_bytes);
 /* Bytes in use on the whole device. */
 bool vg_nvml_device_used(int index, uint64_t *ret_bytes);
-/*
- * Percent of the device's time that NVML saw our container's and other processes use since *last_us
- * (NVML's clock; moved on). False if it does not say.
- */
-bool vg_nvml_shares(int index, uint64_t *last_us, uint32_t *ret_ours, uint32_t *ret_others);
-
 /* limiter.c: around every launch. stream is as legacy functions know it. */
 struct vg_launch {
 	struct meter *meter;

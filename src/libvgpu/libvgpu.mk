@@ -3,7 +3,7 @@
 # versions of libc's symbols, no library of ours but src/region.
 
 SRCS_libvgpu := resolve.c driver.c start.c log.c table.c memory.c array_size.c pool.c context.c graph.c \
-	launch.c limiter.c limiter_budget.c nvml.c
+	launch.c limiter.c limiter_budget.c tenancy.c nvml.c
 
 GUEST_DIR := $(BUILD)/obj-guest
 GUEST_OBJS := $(SRCS_libvgpu:%.c=$(GUEST_DIR)/libvgpu/%.o) $(SRCS_region:%.c=$(GUEST_DIR)/region/%.o)

@@ -12,6 +12,7 @@
 
 #include "libvgpu/guest.h"
 #include "libvgpu/limiter_budget.h"
+#include "libvgpu/tenancy.h"
 
 enum {
 	METERS = 32,	  /* contexts */
@@ -30,7 +31,6 @@ enum {
 };
 
 static const uint64_t ANCHOR_EVERY_NS = 2000000000u;
-static const uint64_t CORRECT_EVERY_NS = 1000000000u;
 static const uint64_t UTIL_EVERY_NS = 1000000000u;
 
 struct stream_state {
@@ -43,6 +43,7 @@ struct stream_state {
 struct pending {
 	CUevent start, end;
 	struct vg_batch batch;
+	uint64_t start_ns, pair_ns, seen_ns; /* once it has been measured */
 };
 
 struct meter {
@@ -54,7 +55,10 @@ struct meter {
 	CUstream side; /* a stream of ours, for the anchor */
 	CUevent anchor;
 	uint64_t anchor_ns; /* host time of the anchor, 0 none */
-	uint32_t head, tail;
+	struct vg_tenancy tenancy;
+	uint64_t open_ns; /* host time since which work is under way, 0: none */
+	/* Batches: settled | measured, waiting for the others' word | under way | free. */
+	uint32_t head, middle, tail;
 	uint32_t free_count, created;
 	CUevent free_events[EVENTS];
 	struct stream_state streams[STREAMS];
@@ -90,8 +94,10 @@ void vg_limiter_reset(void)
 {
 	for (int i = 0; i < METERS; i++) {
 		/* A forked child has none of its parent's contexts, so nothing is destroyed. */
-		if (meters[i].context)
+		if (meters[i].context) {
+			vg_tenancy_abandon(&meters[i].tenancy);
 			memset(&meters[i], 0, sizeof(meters[i]));
+		}
 	}
 	meters_lock = 0;
 	memset(used_time, 0, sizeof(used_time));
@@ -168,8 +174,11 @@ static struct meter *meter_of(const struct vg_where *where)
 		if (!meters[i].context && !meters[i].busy)
 			m = &meters[i];
 	if (m) {
+		vg_tenancy_abandon(&m->tenancy);
 		memset(m, 0, sizeof(*m));
 		m->index = where->index;
+		vg_tenancy_open(&m->tenancy, vg.region.base->uuid[where->index],
+				vg.region.ext->id, now_ns());
 		__atomic_store_n(&m->context, where->context, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&meters_lock, 0u, __ATOMIC_RELEASE);
@@ -182,6 +191,7 @@ void vg_limiter_context_gone(CUcontext context)
 	for (int i = 0; i < METERS; i++)
 		if (__atomic_load_n(&meters[i].context, __ATOMIC_ACQUIRE) == context)
 			__atomic_store_n(&meters[i].context, NULL, __ATOMIC_RELEASE);
+	/* Its row among the tenants goes with the meter's next use, or with the process. */
 }
 
 static CUevent get_event(struct meter *m)
@@ -316,112 +326,106 @@ static void note_utilisation(int index, uint64_t now, uint64_t work)
 	}
 }
 
-static void settle(struct meter *m, struct pending *p, uint64_t now)
+/* Its second event has been passed: reads the times, gives the events back. */
+static void measure(struct meter *m, struct pending *p, uint64_t now)
 {
-	struct vgpu_region_device *device = &vg.region.ext->device[m->index];
-	uint64_t charged = p->batch.estimate_ns, work, fresh, start, raw;
-	uint32_t correction;
-	int64_t pair, offset;
-	bool fresh_known = false;
+	int64_t pair = 0, offset;
 
 	for (uint32_t i = 0; i < p->batch.kinds && i < VG_BATCH_KINDS; i++)
 		if (p->batch.kind[i]->samples == 0 && m->unknown)
 			m->unknown--;
-	if (!elapsed(p->start, p->end, &pair) || pair < 0)
-		return; /* the estimates stand */
-	work = vg_batch_settle(&p->batch, (uint64_t)pair);
-	if (m->anchor_ns && elapsed(m->anchor, p->start, &offset)) {
-		start = (uint64_t)((int64_t)m->anchor_ns + offset);
-	} else {
-		start = now - (uint64_t)pair;
+	p->pair_ns = 0;
+	p->seen_ns = now;
+	if (elapsed(p->start, p->end, &pair) && pair > 0) {
+		p->pair_ns = (uint64_t)pair;
+		p->start_ns = now - p->pair_ns;
+		if (m->anchor_ns && elapsed(m->anchor, p->start, &offset))
+			p->start_ns = (uint64_t)((int64_t)m->anchor_ns + offset);
+		vg_tenancy_publish(&m->tenancy, p->start_ns, p->start_ns + p->pair_ns, now);
 	}
+	put_event(m, p->start);
+	put_event(m, p->end);
+}
+
+static void settle(struct meter *m, struct pending *p, uint64_t now)
+{
+	struct vgpu_region_device *device = &vg.region.ext->device[m->index];
+	uint64_t end = p->start_ns + p->pair_ns, fresh = p->pair_ns, work;
+	uint32_t part;
+
+	if (!p->pair_ns)
+		return; /* not measured: the estimates stand */
 	if (region_lock(&vg.region) == 0) {
-		fresh = vg_busy_add(device, start, start + (uint64_t)pair);
+		fresh = vg_busy_add(device, p->start_ns, end);
 		region_unlock(&vg.region);
-		fresh_known = true;
 	}
-	if (fresh_known && fresh < work)
-		work = fresh;
-	raw = work;
-	correction = __atomic_load_n(&device->correction, __ATOMIC_RELAXED);
-	if (correction && correction < 65536)
-		work = (work * correction) >> 16;
-	vg_budget_take(device, (int64_t)work - (int64_t)charged);
+	/* The slices of other tenants inside the interval are not ours. */
+	part = vg_tenancy_part(&m->tenancy, p->start_ns, end, now);
+	if (fresh < p->pair_ns)
+		fresh = fresh * part / VG_TENANT_WHOLE;
+	work = p->batch.estimate_ns;
+	vg_budget_take(device, -(int64_t)work);
+	work = vg_batch_settle(&p->batch, p->pair_ns, part);
+	/* Time that another stream or process of ours has paid for is not paid again. */
+	if (fresh < p->pair_ns)
+		work = work < fresh ? work : fresh;
+	vg_budget_take(device, (int64_t)work);
+	__atomic_store_n(&device->part, part, __ATOMIC_RELAXED);
+	if (part < VG_TENANT_WHOLE)
+		__atomic_fetch_or(&device->state, VGPU_DEVICE_SHARED, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&device->charged_ns, work, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&device->measured_ns, raw, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&device->measured_ns, p->pair_ns, __ATOMIC_RELAXED);
 	note_utilisation(m->index, now, work);
+}
+
+/* Tells the other tenants whether work of this context is under way, and for about how long. */
+static void tell(struct meter *m, uint64_t now)
+{
+	uint64_t expected = 0;
+	bool open = m->middle != m->tail;
+
+	for (uint32_t i = m->middle; i != m->tail; i++)
+		expected += m->pending[i % PENDING].batch.estimate_ns;
+	for (int i = 0; i < STREAMS; i++) {
+		if (!m->streams[i].open)
+			continue;
+		open = true;
+		expected += m->streams[i].batch.estimate_ns;
+	}
+	if (!open)
+		m->open_ns = 0;
+	else if (!m->open_ns)
+		m->open_ns = now;
+	/* Twice: our estimates are for a card of our own, and it is shared. */
+	vg_tenancy_working(&m->tenancy, m->open_ns,
+			   m->open_ns ? now + 2 * expected + VG_QUANTUM_NS : 0, now);
 }
 
 /* Takes in what has completed. Caller has taken the meter. */
 static void poll(struct meter *m, uint64_t now)
 {
 	m->polled_ns = now;
-	while (m->head != m->tail) {
-		struct pending *p = &m->pending[m->head % PENDING];
+	while (m->middle != m->tail) {
+		struct pending *p = &m->pending[m->middle % PENDING];
 		CUresult rc = REAL(cuEventQuery, p->end);
 
 		if (rc == CUDA_ERROR_NOT_READY)
-			return;
-		if (rc == CUDA_SUCCESS)
-			settle(m, p, now);
-		put_event(m, p->start);
-		put_event(m, p->end);
-		m->head++;
+			break;
 		if (rc != CUDA_SUCCESS) {
 			/* A broken context: it will not measure anything any more. */
-			m->head = m->tail;
+			m->head = m->middle = m->tail;
 			return;
 		}
+		measure(m, p, now);
+		m->middle++;
 	}
-}
+	for (; m->head != m->middle; m->head++) {
+		struct pending *p = &m->pending[m->head % PENDING];
 
-/* ---- other tenants ------------------------------------------------------------------------------------- */
-
-/*
- * Where tenants share a card, their time slices lie inside our intervals. NVML tells how the time was
- * really divided; what we charge is scaled to that. With nobody else on the card nothing is scaled, so
- * NVML's whole percents never blur the share of a lone container.
- */
-static void correct(int index, uint64_t now)
-{
-	struct vgpu_region_device *device = &vg.region.ext->device[index];
-	uint64_t last = __atomic_load_n(&device->corrected_ns, __ATOMIC_RELAXED), measured, seen;
-	uint32_t ours = 0, others = 0, was, want;
-	uint64_t stamp;
-
-	if (now - last < CORRECT_EVERY_NS && now >= last)
-		return;
-	if (!__atomic_compare_exchange_n(&device->corrected_ns, &last, now, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	measured = __atomic_load_n(&device->measured_ns, __ATOMIC_RELAXED);
-	seen = __atomic_exchange_n(&device->measured_seen_ns, measured, __ATOMIC_RELAXED);
-	stamp = __atomic_load_n(&device->sample_us, __ATOMIC_RELAXED);
-	if (!vg_nvml_shares(index, &stamp, &ours, &others))
-		return;
-	__atomic_store_n(&device->sample_us, stamp, __ATOMIC_RELAXED);
-	if (others == 0 || ours == 0 || last == 0 || now - last > 4 * CORRECT_EVERY_NS) {
-		want = 65536;
-	} else {
-		uint64_t raw = (measured - seen) * 100 / ((now - last) / 65536 + 1); /* % << 16 */
-
-		if (raw < 65536)
-			return;
-		want = (uint32_t)(((uint64_t)ours << 32) / raw);
-		if (want > 65536)
-			want = 65536;
-		if (want < 6554)
-			want = 6554; /* a tenth: less is not believed */
+		if (m->tenancy.others && now - p->seen_ns < VG_TENANT_LAG_NS)
+			break;
+		settle(m, p, now);
 	}
-	was = __atomic_load_n(&device->correction, __ATOMIC_RELAXED);
-	if (was == 0 || was > 65536)
-		was = 65536;
-	want = others == 0 ? 65536 : was - was / 2 + want / 2;
-	__atomic_store_n(&device->correction, want, __ATOMIC_RELAXED);
-	if (want < 65536)
-		__atomic_fetch_or(&device->state, VGPU_DEVICE_CORRECTED, __ATOMIC_RELAXED);
-	vg_log(VG_DEBUG, "device %d: NVML ours %u %% others %u %%, charging %u of 65536", index, ours,
-	       others, want);
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------- */
@@ -493,7 +497,8 @@ static bool admit(struct meter *m, struct vg_launch *launch, uint64_t now)
 				close_all(m);
 			drop_anchor(m, now);
 			poll(m, now);
-			pending = m->head != m->tail;
+			tell(m, now);
+			pending = m->middle != m->tail || m->tenancy.others;
 			give_meter(m);
 		}
 		unknown = m && launch->estimate->samples == 0 && m->unknown >= UNKNOWN_MOST &&
@@ -505,7 +510,6 @@ static bool admit(struct meter *m, struct vg_launch *launch, uint64_t now)
 			shut = true; /* close and look once more before sleeping */
 			continue;
 		}
-		correct(launch->index, now);
 		if (unknown && wait <= 1)
 			wait = NAP_LEAST_NS;
 		if (wait > (pending ? NAP_PENDING_NS : NAP_NS))
@@ -576,7 +580,10 @@ void vg_launch_begin(struct vg_launch *launch, CUstream stream, uint64_t key)
 		while (blocked())
 			nap(BLOCKED_NAP_NS);
 	}
-	if (vg.policy == VG_POLICY_DISABLE || !vg_current(&where) || !share_of(where.index))
+	/* The usual case costs nothing more: one device, no share. */
+	if (LIKELY(vg.single_device) && !share_of(vg.index[0]))
+		return;
+	if (!vg_current(&where) || !share_of(where.index))
 		return;
 	if (capturing(stream))
 		return;
@@ -605,6 +612,7 @@ void vg_launch_end(struct vg_launch *launch, CUresult rc)
 
 				close_batch(m, s);
 				unrelax(mode);
+				tell(m, s->batch.last_host_ns);
 			}
 		}
 		give_meter(m);

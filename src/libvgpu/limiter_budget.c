@@ -228,7 +228,8 @@ bool vg_batch_full(const struct vg_batch *batch)
 	       batch->launches >= VG_BATCH_LAUNCHES;
 }
 
-uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns)
+/* Charges and teaches from a time that is all ours. */
+static uint64_t settle_alone(struct vg_batch *batch, uint64_t pair_ns)
 {
 	uint64_t submit = batch->last_host_ns - batch->first_host_ns;
 	uint64_t work;
@@ -246,4 +247,31 @@ uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns)
 			vg_estimate_scale(batch->kind[i], ratio);
 	}
 	return work;
+}
+
+uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part)
+{
+	uint32_t kinds = batch->kinds < VG_BATCH_KINDS ? batch->kinds : VG_BATCH_KINDS;
+	uint64_t mine, least, most;
+	bool teach = false;
+
+	if (part >= VG_PART_WHOLE) {
+		for (uint32_t i = 0; i < kinds; i++)
+			batch->kind[i]->contended = 0;
+		return settle_alone(batch, pair_ns);
+	}
+	mine = pair_ns > UINT64_MAX >> 16 ? pair_ns : pair_ns * part / VG_PART_WHOLE;
+	for (uint32_t i = 0; i < kinds; i++) {
+		struct vg_estimate *e = batch->kind[i];
+
+		e->contended += e->contended < UINT32_MAX;
+		teach |= e->samples < VG_SOLO_FIRST || e->contended > VG_CONTENDED_MOST;
+	}
+	if (teach)
+		return settle_alone(batch, mine);
+	least = mine / 3 * 2 + mine % 3 * 2 / 3;
+	most = mine + mine / 2 < pair_ns ? mine + mine / 2 : pair_ns;
+	if (batch->estimate_ns < least)
+		return least;
+	return batch->estimate_ns > most ? most : batch->estimate_ns;
 }

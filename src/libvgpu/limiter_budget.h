@@ -24,6 +24,8 @@ enum {
 	VG_SOLO_FIRST = 3,
 	VG_PAIR_NS = 2000,	      /* what an event pair around one kernel adds to it */
 	VG_BATCH_LAUNCHES = 256,
+	VG_PART_WHOLE = 65536,
+	VG_CONTENDED_MOST = 128, /* then guesses teach, too */
 };
 
 /* Grows the budget up to now. percent 1..100. */
@@ -50,6 +52,7 @@ struct vg_estimate {
 	uint64_t ns;
 	uint32_t samples;
 	uint32_t launches;
+	uint32_t contended; /* measurements since the last one without other tenants */
 };
 
 /* The estimate to charge a launch with. */
@@ -82,8 +85,12 @@ void vg_batch_launched(struct vg_batch *batch, struct vg_estimate *estimate, uin
 		       uint64_t now_ns);
 /* Whether the second event is due now. */
 bool vg_batch_full(const struct vg_batch *batch);
-/* The work of a completed batch; teaches the estimates. */
-uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns);
+/*
+ * The work of a completed batch; teaches the estimates. part: how much of the time between its events
+ * was ours, of VG_PART_WHOLE. Less than all is a fair guess, not a measurement: then what was learned
+ * without other tenants decides, inside bounds around the guess.
+ */
+uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part);
 
 /*
  * How much of a batch was work. pair_ns: between its two events; submit_ns: between the host's first

@@ -10,7 +10,7 @@
 #include "libvgpu/guest.h"
 #include "libvgpu/hooks.h"
 
-enum { HANDLES = 64, SAMPLES = 1024, PROCESSES = 512 };
+enum { HANDLES = 64, PROCESSES = 512 };
 
 /* ---- our own use ----------------------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ bool vg_nvml_own_bytes(int index, uint64_t *ret_bytes)
 		    list[i].usedGpuMemory > (1ull << 50)) /* "not available" is all ones */
 			continue;
 		*ret_bytes = list[i].usedGpuMemory;
-		/* It lists us under the pid that we know: good for shares of time, too. */
+		/* It lists us under the pid that we know: for the monitor. */
 		if (vg.region.slot != REGION_NO_SLOT)
 			vg.region.base->slot[vg.region.slot].host_pid = own_pid();
 		return true;
@@ -103,69 +103,6 @@ bool vg_nvml_device_used(int index, uint64_t *ret_bytes)
 	    REAL_NVML(nvmlDeviceGetMemoryInfo, device, &memory) != NVML_SUCCESS)
 		return false;
 	*ret_bytes = memory.used;
-	return true;
-}
-
-static bool is_ours(unsigned int pid)
-{
-	int count = __atomic_load_n(&vg.region.base->slot_count, __ATOMIC_RELAXED);
-
-	for (int i = 0; i < count && i < VGPU_REGION_SLOTS; i++) {
-		const struct vgpu_region_slot *slot = &vg.region.base->slot[i];
-		int32_t host = __atomic_load_n(&slot->host_pid, __ATOMIC_RELAXED);
-		int32_t own = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED);
-
-		if (own && (unsigned int)(host ? host : own) == pid)
-			return true;
-	}
-	return false;
-}
-
-bool vg_nvml_shares(int index, uint64_t *last_us, uint32_t *ret_ours, uint32_t *ret_others)
-{
-	static nvmlProcessUtilizationSample_t samples[SAMPLES];
-	static uint32_t busy;
-	unsigned int count = SAMPLES;
-	unsigned long long newest = *last_us;
-	uint64_t ours = 0, others = 0;
-	nvmlDevice_t device;
-	nvmlReturn_t rc;
-
-	if (!handle_of(index, &device) || __atomic_exchange_n(&busy, 1u, __ATOMIC_ACQUIRE))
-		return false;
-	rc = REAL_NVML(nvmlDeviceGetProcessUtilization, device, samples, &count, *last_us);
-	if (rc != NVML_SUCCESS || count > SAMPLES)
-		count = 0;
-	for (unsigned int i = 0; i < count; i++) {
-		uint64_t sum = 0, n = 0;
-		bool seen = false;
-
-		/* Several samples of one process: their mean. */
-		for (unsigned int k = 0; k < i && !seen; k++)
-			seen = samples[k].pid == samples[i].pid;
-		if (samples[i].timeStamp > newest)
-			newest = samples[i].timeStamp;
-		if (seen || samples[i].pid == 0)
-			continue;
-		for (unsigned int k = i; k < count; k++) {
-			if (samples[k].pid != samples[i].pid || samples[k].smUtil > 100)
-				continue;
-			sum += samples[k].smUtil;
-			n++;
-		}
-		if (!n)
-			continue;
-		if (is_ours(samples[i].pid))
-			ours += sum / n;
-		else
-			others += sum / n;
-	}
-	__atomic_store_n(&busy, 0u, __ATOMIC_RELEASE);
-	if (rc != NVML_SUCCESS)
-		return false;
-	*last_us = newest;
-	*ret_ours = (uint32_t)ours;
-	*ret_others = (uint32_t)others;
 	return true;
 }
 

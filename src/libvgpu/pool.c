@@ -264,7 +264,11 @@ static CUresult alloc_async(const struct request *q)
 	uint64_t now;
 	CUresult rc;
 
-	if (!q->pointer || !q->bytes || !vg_current(&where))
+	if (!q->pointer || !q->bytes)
+		return call_driver(q);
+	if (LIKELY(vg.single_device))
+		where = (struct vg_where){ NULL, 0, vg.index[0] };
+	else if (!vg_current(&where))
 		return call_driver(q);
 	if (!vg.single_device && plain_stream(q) != NULL && !q->pool) {
 		/* The pool is that of the stream's device, wherever we stand. */

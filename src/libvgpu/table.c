@@ -113,7 +113,7 @@ bool vg_table_put(const struct vg_entry *entry)
 		at = (at + 1) & (s->size - 1);
 	if (!s->slots[at].key)
 		s->used++;
-	s->live++;
+	__atomic_store_n(&s->live, s->live + 1, __ATOMIC_RELAXED);
 	s->slots[at].bytes = entry->bytes;
 	s->slots[at].owner = entry->owner;
 	s->slots[at].references = entry->references;
@@ -128,7 +128,7 @@ static void remove_at(struct shard *s, struct vg_entry *entry)
 {
 	uint64_t next = ((uint64_t)(entry - s->slots) + 1) & (s->size - 1);
 
-	s->live--;
+	__atomic_store_n(&s->live, s->live - 1, __ATOMIC_RELAXED);
 	if (s->slots[next].key) {
 		entry->key = TOMBSTONE;
 		return;
@@ -143,6 +143,9 @@ bool vg_table_take(uint64_t key, enum vg_kind kind, struct vg_entry *ret)
 	struct shard *s = shard_of(hash);
 	struct vg_entry *entry;
 
+	/* Whoever frees a pointer has seen it allocated: an empty shard is empty for him, too. */
+	if (!__atomic_load_n(&s->live, __ATOMIC_RELAXED))
+		return false;
 	lock(s);
 	entry = find(s, hash, key, kind);
 	if (entry) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +108,20 @@ static void write_limits(struct region *r, const struct region_setup *setup, boo
 		r->ext->flags |= VGPU_REGION_SEALED;
 }
 
+static uint64_t random_id(void)
+{
+	uint64_t id = 0;
+
+	/* By number: the wrapper is younger than the libc that we promise to run on. */
+	if (syscall(SYS_getrandom, &id, sizeof(id), 0) != (long)sizeof(id)) {
+		struct timespec now;
+
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		id = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16;
+	}
+	return id | 1;
+}
+
 static int init_ext(struct region *r)
 {
 	int e;
@@ -115,6 +130,7 @@ static int init_ext(struct region *r)
 	e = region_mutex_init(r->ext);
 	if (e < 0)
 		return e;
+	r->ext->id = random_id();
 	r->ext->version = VGPU_REGION_EXT_VERSION;
 	r->ext->bytes = sizeof(*r->ext);
 	STORE(&r->ext->magic, VGPU_REGION_EXT_MAGIC);
