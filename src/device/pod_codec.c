@@ -181,12 +181,12 @@ static int decode_all_containers(const json_t *spec, const struct vg_classes *cl
 		r = vg_json_array(spec, "spec.containers", &apps, err);
 	if (r < 0)
 		return r;
-	pod->init_count = json_array_size(inits);
-	count = pod->init_count + json_array_size(apps);
+	count = json_array_size(inits) + json_array_size(apps);
 	if (count > VG_LIMIT_CONTAINERS_PER_POD)
 		return vg_fail(err, E2BIG, "%zu containers; at most %u are accepted", count,
 			       VG_LIMIT_CONTAINERS_PER_POD);
 	pod->containers = vg_arena_new_array(arena, count, sizeof(*pod->containers));
+	pod->init_count = json_array_size(inits);
 	r = decode_containers(inits, true, classes, arena, pod, err);
 	if (r < 0)
 		return r;

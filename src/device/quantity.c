@@ -75,8 +75,8 @@ static bool parse_suffix(struct vg_span text, struct number *number)
 {
 	static const struct {
 		char text[3];
-		int8_t exponent;
-		uint8_t shift;
+		int exponent;
+		unsigned shift;
 	} suffixes[] = {
 		{ "", 0, 0 },    { "n", -9, 0 },  { "u", -6, 0 },  { "m", -3, 0 },
 		{ "k", 3, 0 },   { "M", 6, 0 },   { "G", 9, 0 },   { "T", 12, 0 },
