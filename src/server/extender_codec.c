@@ -51,8 +51,29 @@ static int take(struct vg_in *in, struct vg_span *ret_json, struct vg_err *err)
 
 /* ---- ExtenderArgs ----------------------------------------------------------------------------- */
 
-static int split_args(struct vg_span body, struct vg_arena *arena, struct vg_span *ret_pod,
-		      struct vg_span *ret_nodes, struct vg_span *ret_names, struct vg_err *err)
+/* At the value of NodeNames: a list, or null. */
+static int take_names(struct vg_in *in, struct vg_arena *arena, struct vg_extender_args *args,
+		      struct vg_err *err)
+{
+	const char *from;
+	int r;
+
+	if (vg_in_peek(in) == 'n') {
+		args->node_names = NULL;
+		args->node_name_count = 0;
+		return take(in, &args->node_names_json, err);
+	}
+	from = in->at;
+	r = vg_in_strings(in, VG_LIMIT_NODES, VG_LIMIT_NAME_BYTES, arena, &args->node_names,
+			  &args->node_name_count, err);
+	if (r < 0)
+		return vg_err_wrap(err, r, "NodeNames");
+	args->node_names_json = (struct vg_span){ from, (size_t)(in->at - from) };
+	return 0;
+}
+
+static int split_args(struct vg_span body, struct vg_arena *arena, struct vg_span *pod,
+		      struct vg_extender_args *args, struct vg_err *err)
 {
 	struct vg_in in;
 	bool more = true;
@@ -70,11 +91,11 @@ static int split_args(struct vg_span body, struct vg_arena *arena, struct vg_spa
 		if (r < 0 || !more)
 			break;
 		if (vg_strcaseeq(key, "Pod"))
-			r = take(&in, ret_pod, err);
+			r = take(&in, pod, err);
 		else if (vg_strcaseeq(key, "Nodes"))
-			r = take(&in, ret_nodes, err);
+			r = take(&in, &args->nodes_json, err);
 		else if (vg_strcaseeq(key, "NodeNames"))
-			r = take(&in, ret_names, err);
+			r = take_names(&in, arena, args, err);
 		else
 			r = vg_in_value(&in, &other, err);
 	}
@@ -89,7 +110,7 @@ int vg_extender_args_decode(struct vg_span body, const struct vg_classes *classe
 	struct vg_span pod = { 0 };
 	int r;
 
-	r = split_args(body, arena, &pod, &args.nodes_json, &args.node_names_json, err);
+	r = split_args(body, arena, &pod, &args, err);
 	if (r < 0)
 		return vg_err_wrap(err, r, "ExtenderArgs");
 	if (!pod.data)
@@ -97,15 +118,6 @@ int vg_extender_args_decode(struct vg_span body, const struct vg_classes *classe
 	r = vg_pod_json_decode(pod, classes, arena, &args.pod, err);
 	if (r < 0)
 		return vg_err_wrap(err, r, "ExtenderArgs");
-	if (args.node_names_json.data) {
-		struct vg_in in;
-
-		vg_in_init(&in, args.node_names_json);
-		r = vg_in_strings(&in, VG_LIMIT_NODES, VG_LIMIT_NAME_BYTES, arena, &args.node_names,
-				  &args.node_name_count, err);
-		if (r < 0)
-			return vg_err_wrap(err, r, "ExtenderArgs: NodeNames");
-	}
 	*ret_args = args;
 	return 0;
 }
@@ -246,36 +258,52 @@ int vg_extender_nodes_decode(struct vg_span nodes_json, const struct vg_classes 
  */
 #define REASON_SLOTS 64
 
+struct reason {
+	const struct vg_verdict *verdict;
+	struct vg_span json;
+};
+
 struct reasons {
-	struct {
-		const struct vg_verdict *verdict;
-		struct vg_span json;
-	} slot[REASON_SLOTS];
+	struct reason slot[REASON_SLOTS];
+	struct reason last; /* neighbours are often alike */
 	struct vg_arena *arena;
 };
 
-static struct vg_span reason_json(struct reasons *reasons, const struct vg_verdict *verdict)
+static bool same_verdict(const struct vg_verdict *a, const struct vg_verdict *b)
 {
-	size_t index = vg_hash((const char *)verdict, sizeof(*verdict)) % REASON_SLOTS;
-	const struct vg_verdict *known = reasons->slot[index].verdict;
+	return a && memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static struct vg_span make_reason(struct vg_arena *arena, const struct vg_verdict *verdict)
+{
+	struct vg_span made;
 	struct vg_buf text;
 	struct vg_buf json;
 	struct vg_out out;
 
-	if (known && memcmp(known, verdict, sizeof(*verdict)) == 0)
-		return reasons->slot[index].json;
 	vg_buf_init(&text, VG_LIMIT_REASON_BYTES);
+	/* Each byte may become an escape of six. */
 	vg_buf_init(&json, (size_t)VG_LIMIT_REASON_BYTES * 6 + 2);
 	vg_verdict_text(verdict, &text);
 	vg_out_init(&out, &json);
 	vg_out_text(&out, text.data ? text.data : "");
-	reasons->slot[index].verdict = verdict;
-	reasons->slot[index].json =
-		(struct vg_span){ vg_arena_strndup(reasons->arena, json.data, json.used),
-				  json.used };
+	made = (struct vg_span){ vg_arena_strndup(arena, json.data, json.used), json.used };
 	vg_buf_release(&text);
 	vg_buf_release(&json);
-	return reasons->slot[index].json;
+	return made;
+}
+
+static struct vg_span reason_json(struct reasons *reasons, const struct vg_verdict *verdict)
+{
+	struct reason *slot;
+
+	if (same_verdict(reasons->last.verdict, verdict))
+		return reasons->last.json;
+	slot = &reasons->slot[vg_hash((const char *)verdict, sizeof(*verdict)) % REASON_SLOTS];
+	if (!same_verdict(slot->verdict, verdict))
+		*slot = (struct reason){ verdict, make_reason(reasons->arena, verdict) };
+	reasons->last = *slot;
+	return slot->json;
 }
 
 static bool failed(const struct vg_verdict *verdict)
@@ -283,30 +311,69 @@ static bool failed(const struct vg_verdict *verdict)
 	return verdict->reason != VG_NODE_FITS && verdict->reason != VG_NODE_NOT_TRIED;
 }
 
-/* A map of node name to reason, or null when it would be empty. */
-static void encode_failed(struct vg_out *out, const struct vg_extender_result *result,
-			  struct reasons *reasons, bool hopeless_only)
+static bool hopeless(const struct vg_extender_result *result, size_t i)
 {
-	bool opened = false;
+	return !result->verdicts || !vg_verdict_curable(&result->verdicts[i]);
+}
+
+/* A map of node name to reason, or null when it would be empty. Returns how many are in it. */
+static size_t encode_failed(struct vg_out *out, const struct vg_extender_result *result,
+			    struct reasons *reasons, bool hopeless_only)
+{
+	size_t count = 0;
 
 	for (size_t i = 0; i < result->name_count; i++) {
 		const struct vg_verdict *verdict = result->verdicts ? &result->verdicts[i] : NULL;
 
-		if (verdict && (!failed(verdict) || (hopeless_only && vg_verdict_curable(verdict))))
+		if ((verdict && !failed(verdict)) || (hopeless_only && !hopeless(result, i)))
 			continue;
-		if (!opened)
+		if (count++ == 0)
 			vg_out_open(out, '{');
-		opened = true;
 		vg_out_key_text(out, result->names[i]);
 		if (verdict)
 			vg_out_raw(out, reason_json(reasons, verdict));
 		else
 			vg_out_text(out, result->reason);
 	}
-	if (opened)
+	if (count)
 		vg_out_close(out, '}');
 	else
 		vg_out_null(out);
+	return count;
+}
+
+static size_t count_hopeless(const struct vg_extender_result *result)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < result->name_count; i++)
+		if ((!result->verdicts || failed(&result->verdicts[i])) && hopeless(result, i))
+			count++;
+	return count;
+}
+
+/* Both maps. Mostly they are the same, or the second is empty: then it is not made once more. */
+static void encode_both(struct vg_out *out, const struct vg_extender_result *result,
+			struct vg_arena *arena)
+{
+	struct reasons reasons = { .arena = arena };
+	size_t start;
+	size_t size;
+	size_t count;
+
+	vg_out_key(out, "FailedNodes");
+	start = out->buf->used;
+	count = encode_failed(out, result, &reasons, false);
+	size = out->buf->used - start;
+	vg_out_key(out, "FailedAndUnresolvableNodes");
+	if (count && count == count_hopeless(result) && !vg_buf_failed(out->buf)) {
+		/* The buffer may move while it grows. */
+		const char *same = vg_arena_strndup(arena, out->buf->data + start, size);
+
+		vg_out_raw(out, (struct vg_span){ same, size });
+	} else {
+		encode_failed(out, result, &reasons, true);
+	}
 }
 
 static void encode_nodes(struct vg_out *out, const struct vg_extender_result *result)
@@ -341,17 +408,13 @@ static void encode_node_names(struct vg_out *out, const struct vg_extender_resul
 void vg_extender_result_encode(const struct vg_extender_result *result, struct vg_arena *arena,
 			       struct vg_buf *buf)
 {
-	struct reasons reasons = { .arena = arena };
 	struct vg_out out;
 
 	vg_out_init(&out, buf);
 	vg_out_open(&out, '{');
 	encode_nodes(&out, result);
 	encode_node_names(&out, result);
-	vg_out_key(&out, "FailedNodes");
-	encode_failed(&out, result, &reasons, false);
-	vg_out_key(&out, "FailedAndUnresolvableNodes");
-	encode_failed(&out, result, &reasons, true);
+	encode_both(&out, result, arena);
 	vg_out_member_text(&out, "Error", result->error ? result->error : "");
 	vg_out_close(&out, '}');
 }

@@ -38,10 +38,13 @@ static int fail_here(const struct vg_in *in, struct vg_err *err, const char *exp
 
 char vg_in_peek(struct vg_in *in)
 {
-	while (in->at < in->end &&
-	       (*in->at == ' ' || *in->at == '\t' || *in->at == '\n' || *in->at == '\r'))
-		in->at++;
-	return in->at < in->end ? *in->at : '\0';
+	const char *at = in->at;
+	const char *end = in->end;
+
+	while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+		at++;
+	in->at = at;
+	return at < end ? *at : '\0';
 }
 
 /* ---- strings ---------------------------------------------------------------------------------- */
@@ -82,9 +85,13 @@ static int skip_string(struct vg_in *in, struct vg_err *err)
 		return fail_here(in, err, "a string");
 	in->at++;
 	for (;;) {
-		while (in->at < in->end && *in->at != '"' && *in->at != '\\' &&
-		       (unsigned char)*in->at >= 0x20)
-			in->at++;
+		/* Most bytes of a request pass here. */
+		const char *at = in->at;
+		const char *end = in->end;
+
+		while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20)
+			at++;
+		in->at = at;
 		if (in->at >= in->end)
 			return vg_in_fail(in, err, "the text ends inside a string");
 		if (*in->at == '"') {
@@ -417,35 +424,50 @@ static int measure_strings(struct vg_in *in, size_t max, size_t size_max, size_t
 	return 0;
 }
 
+/* What measure_strings() accepted, behind the bracket. */
+static void copy_strings(struct vg_span json, size_t count, const char **list, char *texts)
+{
+	bool escapes = memchr(json.data, '\\', json.size);
+	const char *at = json.data;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t left = json.size - (size_t)(at - json.data);
+		const char *from = memchr(at, '"', left);
+		const char *to = from + 1;
+
+		list[i] = texts;
+		if (escapes) {
+			for (; *to != '"'; to++)
+				if (*to == '\\')
+					to++;
+			texts = decode_string((struct vg_span){ from, (size_t)(to + 1 - from) },
+					      texts);
+		} else {
+			to = memchr(to, '"', left - (size_t)(to - at));
+			memcpy(texts, from + 1, (size_t)(to - from - 1));
+			texts += to - from - 1;
+		}
+		*texts++ = '\0';
+		at = to + 1;
+	}
+}
+
 int vg_in_strings(struct vg_in *in, size_t max, size_t size_max, struct vg_arena *arena,
 		  const char *const **ret_list, size_t *ret_count, struct vg_err *err)
 {
-	struct vg_in again;
 	const char **list;
+	const char *from;
 	size_t count = 0;
-	char *texts;
 	int r;
 
 	vg_in_peek(in);
-	again = *in;
+	from = in->at;
 	r = measure_strings(in, max, size_max, &count, err);
 	if (r < 0)
 		return r;
 	list = vg_arena_new_array(arena, count, sizeof(*list));
-	texts = vg_arena_new(arena, (size_t)(in->at - again.at));
-	again.at++;
-	for (size_t i = 0; i < count; i++) {
-		struct vg_span quoted;
-
-		/* Checked above: between the strings are commas and white space alone. */
-		while (*again.at != '"')
-			again.at++;
-		quoted.data = again.at;
-		(void)skip_string(&again, NULL);
-		quoted.size = (size_t)(again.at - quoted.data);
-		list[i] = texts;
-		texts = decode_string(quoted, texts) + 1;
-	}
+	copy_strings((struct vg_span){ from, (size_t)(in->at - from) }, count, list,
+		     vg_arena_new(arena, (size_t)(in->at - from)));
 	*ret_list = list;
 	*ret_count = count;
 	return 0;

@@ -118,11 +118,11 @@ static void test_bad_bodies(void **state)
 		{ "truncated behind the pod", "{\"Pod\":{}",
 		  "byte 10: the text ends where ',' or '}'" },
 		{ "truncated in the names", "{\"Pod\":{},\"NodeNames\":[\"n1\",",
-		  "byte 29: the text ends where a value" },
+		  "NodeNames: byte 29: the text ends where a string" },
 		{ "names of another type", "{\"Pod\":" POD("u", "") ",\"NodeNames\":\"n1\"}",
-		  "NodeNames: byte 1: '\"' where an array is expected" },
+		  "'\"' where an array is expected" },
 		{ "a name of another type", "{\"Pod\":" POD("u", "") ",\"NodeNames\":[\"n1\",2]}",
-		  "NodeNames: byte 7: '2' where a string is expected" },
+		  "'2' where a string is expected" },
 		{ "nodes of another type", "{\"Pod\":" POD("u", SLICE("1")) ",\"Nodes\":[]}",
 		  "Nodes: byte 1: '[' where an object is expected" },
 		{ "a node of another type",
@@ -188,15 +188,14 @@ static void test_too_many_names(void **state)
 		used += (size_t)snprintf(body + used, (1 << 20) - used, ",\"n\"");
 	snprintf(body + used, (1 << 20) - used, "]}");
 	world_ask(world, "/filter", body);
-	assert_non_null(
-		strstr(world->reply.body, "NodeNames: byte 80002: more than 20000 entries"));
+	assert_non_null(strstr(world->reply.body, "more than 20000 entries"));
 	memset(body, 0, 1 << 20);
 	used = (size_t)snprintf(body, 1 << 20,
 				"{\"Pod\":" POD("u", SLICE("1")) ",\"NodeNames\":[\"");
 	memset(body + used, 'n', 300);
 	snprintf(body + used + 300, 100, "\"]}");
 	world_ask(world, "/filter", body);
-	assert_non_null(strstr(world->reply.body, "NodeNames: byte 2: an entry of more than 253"));
+	assert_non_null(strstr(world->reply.body, "an entry of more than 253"));
 	free(body);
 	world_free(world);
 }
