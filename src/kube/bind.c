@@ -9,6 +9,13 @@
  *	  │                       │ ─ not bound ─ wait ─▶ POST
  *	  │                       └ ─ another's, gone ──▶ error
  *	  └ ─ anything else, or the time is over ───────▶ error
+ *
+ * A Binding carries the pod's UID, so that a pod that was deleted and created again under its name
+ * does not get what was decided for the old one. API servers before 1.23 ignore it, and so do those
+ * from 1.25.0 and 1.26.0 on until the fix (kubernetes pull requests 105913 and 116550). Unless the
+ * server is known to be newer than all of these, the pod is looked at before the POST, and its
+ * resourceVersion goes with the UID: all but 1.20 to 1.22 refuse a Binding for another state, and for
+ * these the gap between look and POST is what remains.
  */
 #include "kube/bind_internal.h"
 
@@ -23,14 +30,23 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "kube/json_internal.h"
 #include "kube/retry_internal.h"
 
 /* How often the same answer is taken for a passing one. */
 #define UNAUTHORIZED_TRIES 3
-#define CONFLICT_TRIES     3
+#define CONFLICT_TRIES     5
+
+/* The first minor version of Kubernetes 1 of which every patch honours the UID. */
+#define UID_HONOURED_MINOR 27
+
+/* API servers are replaced by newer and older ones while we run. */
+#define VERSION_AGAIN_NS (600 * VG_NS_PER_S)
+#define VERSION_RETRY_NS (10 * VG_NS_PER_S)
 
 /* A POST that could not be answered in time would only leave a doubt. */
 #define POST_LEFT_NS (250 * VG_NS_PER_MS)
@@ -46,6 +62,8 @@ struct bind_op {
 	struct bind_op **link; /* the pointer that points here */
 	struct vg_call *call;
 	enum step step;
+	bool looked; /* at the pod, before the first POST or after it */
+	bool posted;
 	bool maybe_bound; /* a POST may have taken effect */
 	uint32_t tries;
 	uint32_t unauthorized;
@@ -58,8 +76,7 @@ struct bind_op {
 	char *name;
 	char *uid;
 	char *node;
-	json_t *annotations; /* an object of texts */
-	char *body;
+	json_t *binding;
 	vg_bind_done done;
 	void *done_ctx;
 };
@@ -78,6 +95,9 @@ struct vg_binds {
 	/* The client's thread only: everything accepted, in order. */
 	struct op_list ops;
 	unsigned in_flight;
+	struct vg_call *version_call;
+	int64_t version_due_ns;
+	bool uid_honoured; /* as far as is known */
 
 	pthread_mutex_t lock;
 	struct op_list incoming; /* not yet seen by the client's thread */
@@ -110,12 +130,11 @@ static void list_remove(struct op_list *list, struct bind_op *op)
 
 static void free_op(struct bind_op *op)
 {
-	json_decref(op->annotations);
+	json_decref(op->binding);
 	free(op->namespace);
 	free(op->name);
 	free(op->uid);
 	free(op->node);
-	free(op->body);
 	free(op);
 }
 
@@ -237,13 +256,23 @@ static void on_post_end(void *ctx, const struct vg_reply *reply)
 static bool has_our_annotations(const struct bind_op *op, const json_t *pod)
 {
 	const json_t *there = json_object_get(json_object_get(pod, "metadata"), "annotations");
+	json_t *ours = json_object_get(json_object_get(op->binding, "metadata"), "annotations");
 	const char *key;
 	json_t *value;
 
 	json_object_foreach(
-		op->annotations, key,
-		value) if (!json_equal(value, json_object_get(there, key))) return false;
+		ours, key, value) if (!json_equal(value, json_object_get(there, key))) return false;
 	return true;
+}
+
+/* Makes the next POST fail if it would hit another state of the pod than this one. */
+static void require_version(struct bind_op *op, const json_t *pod)
+{
+	json_t *version = json_object_get(json_object_get(pod, "metadata"), "resourceVersion");
+
+	if (json_is_string(version))
+		json_object_set(json_object_get(op->binding, "metadata"), "resourceVersion",
+				version);
 }
 
 /* The pod is not bound: because it may not be, or because the POST did not get there. */
@@ -251,10 +280,14 @@ static void judge_unbound(struct bind_op *op, const json_t *pod, const char *con
 {
 	const json_t *spec = json_object_get(pod, "spec");
 
+	if (!op->binds->uid_honoured)
+		require_version(op, pod);
 	if (*vg_json_meta(pod, "deletionTimestamp")) {
 		finish_failed(op, ENOENT, "the pod is being deleted");
 	} else if (json_array_size(json_object_get(spec, "schedulingGates"))) {
 		finish_failed(op, EBUSY, "the pod has scheduling gates");
+	} else if (!op->posted) {
+		op->step = STEP_POST;
 	} else if (op->conflicts >= CONFLICT_TRIES) {
 		finish_failed(op, EBUSY, "%s", conflict);
 	} else {
@@ -293,6 +326,7 @@ static void on_look_end(void *ctx, const struct vg_reply *reply)
 	if (reply->complete && reply->status == 200) {
 		pod = json_loadb(reply->body, reply->body_size, JSON_REJECT_DUPLICATES, NULL);
 		if (json_is_object(pod)) {
+			op->looked = true;
 			judge_pod(op, pod, before.msg);
 		} else {
 			vg_copy(op->last.msg, sizeof(op->last.msg),
@@ -322,25 +356,82 @@ static void start(struct bind_op *op, int64_t now_ns)
 	int64_t left_ms = (op->deadline_ns - now_ns) / VG_NS_PER_MS + 1;
 	int32_t answer_ms = binds->timing.bind_answer_ms;
 	struct vg_call_spec spec = { .method = "GET", .on_end = on_look_end, .ctx = op };
-	vg_autofree char *path = vg_printf("/api/v1/namespaces/%s/pods/%s%s", op->namespace,
-					   op->name, op->step == STEP_POST ? "/binding" : "");
+	vg_autofree char *path = NULL;
+	vg_autofree char *body = NULL;
 
+	if (op->step == STEP_POST && *op->uid && !binds->uid_honoured && !op->looked)
+		op->step = STEP_LOOK;
+	path = vg_printf("/api/v1/namespaces/%s/pods/%s%s", op->namespace, op->name,
+			 op->step == STEP_POST ? "/binding" : "");
 	spec.path = path;
 	spec.answer_ms = left_ms < answer_ms ? (int32_t)left_ms : answer_ms;
 	spec.idle_ms = spec.answer_ms;
 	spec.total_ms = (int32_t)left_ms;
 	if (op->step == STEP_POST) {
+		body = json_dumps(op->binding, JSON_COMPACT);
 		spec.method = "POST";
 		spec.content_type = "application/json";
-		spec.body = op->body;
-		spec.body_size = strlen(op->body);
+		spec.body = body;
+		spec.body_size = strlen(body);
 		spec.on_end = on_post_end;
+		op->posted = true;
 		vg_count(&binds->counters->bind_posts);
 	}
 	vg_count(&binds->counters->requests);
 	binds->in_flight++;
 	op->call = vg_client_start(binds->client, &spec);
 }
+
+/* ---- version of the server ----------------------------------------------------------------------- */
+
+/* "minor" is "27" or, where a vendor built it, "27+". */
+static bool is_uid_honoured(const json_t *version)
+{
+	struct vg_span minor = VG_SPAN(vg_json_text(version, "minor"));
+	uint64_t number;
+
+	if (minor.size && minor.data[minor.size - 1] == '+')
+		minor.size--;
+	return vg_streq(vg_json_text(version, "major"), "1") &&
+	       vg_parse_u64(minor, 0, UINT64_MAX, &number, NULL) == 0 &&
+	       number >= UID_HONOURED_MINOR;
+}
+
+static void on_version_end(void *ctx, const struct vg_reply *reply)
+{
+	struct vg_binds *binds = ctx;
+	json_t *version = NULL;
+
+	binds->version_call = NULL;
+	if (reply->complete && reply->status == 200)
+		version = json_loadb(reply->body, reply->body_size, 0, NULL);
+	else
+		vg_count(&binds->counters->request_failures);
+	binds->uid_honoured = is_uid_honoured(version);
+	binds->version_due_ns =
+		vg_clock_mono_ns() + (version ? VERSION_AGAIN_NS : VERSION_RETRY_NS);
+	vg_debug("kube", "version of the API server",
+		 VG_S("version", vg_json_text(version, "gitVersion")),
+		 VG_S("binding_uid", binds->uid_honoured ? "honoured" : "looked at"));
+	json_decref(version);
+}
+
+static void ask_version(struct vg_binds *binds)
+{
+	struct vg_call_spec spec = {
+		.method = "GET",
+		.path = "/version",
+		.answer_ms = binds->timing.bind_answer_ms,
+		.total_ms = binds->timing.bind_answer_ms,
+		.on_end = on_version_end,
+		.ctx = binds,
+	};
+
+	vg_count(&binds->counters->requests);
+	binds->version_call = vg_client_start(binds->client, &spec);
+}
+
+/* ---- queue --------------------------------------------------------------------------------------- */
 
 static void take_incoming(struct vg_binds *binds)
 {
@@ -360,6 +451,10 @@ int64_t vg_binds_run(struct vg_binds *binds, int64_t now_ns)
 	struct bind_op *next;
 
 	take_incoming(binds);
+	/* At the start, and then before binds, so that an idle client is silent. */
+	if (!binds->version_call && now_ns >= binds->version_due_ns &&
+	    (binds->ops.first || !binds->version_due_ns))
+		ask_version(binds);
 	for (struct bind_op *op = binds->ops.first; op; op = next) {
 		int64_t last_ns;
 		int64_t due_ns;
@@ -398,25 +493,23 @@ static bool is_name(const char *text)
 
 static int encode(struct bind_op *op, const struct vg_bind_call *call, struct vg_err *err)
 {
+	json_t *annotations = json_object();
 	json_t *metadata;
-	json_t *binding;
+	int r = 0;
 
-	op->annotations = json_object();
-	for (size_t i = 0; i < call->annotation_count; i++)
-		if (json_object_set_new(op->annotations, call->annotations[i].key,
+	for (size_t i = 0; i < call->annotation_count && r == 0; i++)
+		if (json_object_set_new(annotations, call->annotations[i].key,
 					json_string(call->annotations[i].value)) < 0)
-			return vg_fail(err, EINVAL, "annotation %s is not UTF-8",
-				       call->annotations[i].key);
-	metadata = json_pack("{s:s, s:s, s:O}", "name", op->name, "namespace", op->namespace,
-			     "annotations", op->annotations);
-	if (*op->uid)
-		json_object_set_new(metadata, "uid", json_string(op->uid));
-	binding = json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
-			    "Binding", "metadata", metadata, "target", "apiVersion", "v1", "kind",
-			    "Node", "name", op->node);
-	op->body = binding ? json_dumps(binding, JSON_COMPACT) : NULL;
-	json_decref(binding);
-	return op->body ? 0 : vg_fail(err, EINVAL, "the uid or a name is not UTF-8");
+			r = vg_fail(err, EINVAL, "annotation %s is not UTF-8",
+				    call->annotations[i].key);
+	metadata = json_pack("{s:s, s:s, s:o}", "name", op->name, "namespace", op->namespace,
+			     "annotations", annotations);
+	if (*op->uid && json_object_set_new(metadata, "uid", json_string(op->uid)) < 0 && r == 0)
+		r = vg_fail(err, EINVAL, "the uid is not UTF-8");
+	op->binding = json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
+				"Binding", "metadata", metadata, "target", "apiVersion", "v1",
+				"kind", "Node", "name", op->node);
+	return r;
 }
 
 static struct bind_op *new_op(struct vg_binds *binds, const struct vg_bind_call *call,
@@ -496,6 +589,9 @@ void vg_binds_stop(struct vg_binds *binds)
 	pthread_mutex_lock(&binds->lock);
 	binds->closed = true;
 	pthread_mutex_unlock(&binds->lock);
+	if (binds->version_call)
+		vg_call_cancel(binds->version_call);
+	binds->version_call = NULL;
 	take_incoming(binds);
 	while (binds->ops.first) {
 		struct bind_op *op = binds->ops.first;

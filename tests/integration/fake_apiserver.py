@@ -161,19 +161,20 @@ class Store:
         with self.changed:
             return copy.deepcopy(self.live[kind].get(key))
 
-    def bind(self, key, binding):
+    def bind(self, key, binding, preconditions=("uid", "resourceVersion")):
         """What the pods/binding sub-resource does: (status, message)."""
         with self.changed:
             pod = self.live["pods"].get(key)
             if pod is None:
                 return 404, f'pods "{key.split("/")[1]}" not found'
             metadata = binding.get("metadata") or {}
-            uid = metadata.get("uid")
             name = pod["metadata"]["name"]
             conflict = f'Operation cannot be fulfilled on pods/binding "{name}": '
-            if uid and uid != pod["metadata"]["uid"]:
-                return 409, conflict + f"Precondition failed: UID in precondition: {uid}, " \
-                    f"UID in object meta: {pod['metadata']['uid']}"
+            for member in preconditions:
+                want, there = metadata.get(member), pod["metadata"][member]
+                if want and want != there:
+                    return 409, conflict + f"Precondition failed: {member} in precondition: " \
+                        f"{want}, {member} in object meta: {there}"
             if pod["metadata"].get("deletionTimestamp"):
                 return 409, conflict + f"pod {name} is being deleted, cannot be assigned to a host"
             if pod["spec"].get("nodeName"):
@@ -311,6 +312,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if url.path.startswith("/fake/"):
                 self.control(url.path, body)
                 return
+            if url.path == "/version":
+                self.entry.update({"verb": "version", "kind": "", "path": self.path})
+                fake.remember(self.entry)
+                major, minor = fake.version.split(".")[:2]
+                self.answer(200, {"major": major, "minor": minor,
+                                  "gitVersion": f"v{fake.version}"})
+                return
             match = re.fullmatch(
                 r"/api/v1(?:/namespaces/([^/]+))?/(nodes|pods|events)(?:/([^/]+))?(/binding)?",
                 url.path)
@@ -378,7 +386,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif verb == "watch":
             self.watch(kind, query, action)
         elif verb == "bind":
-            status, message = store.bind(key, json.loads(body))
+            status, message = store.bind(key, json.loads(body), self.server.fake.preconditions())
             if not self.lose(action):
                 self.answer_status(status, message, "" if status == 201 else
                                    "NotFound" if status == 404 else "Conflict")
@@ -585,12 +593,13 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 class FakeApiServer:
     """The server, its faults, and what it was asked."""
 
-    def __init__(self, tls=None, tokens=None, bookmark_s=0.3):
+    def __init__(self, tls=None, tokens=None, bookmark_s=0.3, version="1.36.3"):
         self.store = Store()
         self.tls = tls  # ssl.SSLContext
         self.tls_errors = []
         self.tokens = tokens  # a set; None: anybody
         self.bookmark_s = bookmark_s
+        self.version = version
         self.released = threading.Event()
         self._lock = threading.Lock()
         self._rules = []
@@ -651,6 +660,13 @@ class FakeApiServer:
     def opened(self, connection):
         with self._lock:
             self._connections.append(connection)
+
+    def preconditions(self):
+        """Those that Bindings of this version honour; see src/kube/bind.c."""
+        match = re.match(r"1\.(\d+)", self.version)
+        minor = int(match.group(1)) if match else 99
+        return () if minor < 23 else ("resourceVersion",) if minor in (25, 26) else \
+            ("uid", "resourceVersion")
 
     # ---- faults ----
 

@@ -18,6 +18,7 @@ def cluster(case, pods=1, **more):
         case.fake.store.create("pods", {"metadata": {"name": f"p{i}"}, **more})
     driver = case.start()
     case.wait_equal()
+    wait_until(lambda: "version of the API server" in driver.log(), "the server's version")
     return driver
 
 
@@ -48,7 +49,8 @@ def test_one_write():
         bind(case)
         assert driver.outcome("1") == ("", "")
         assert_bound(case)
-        requests = [entry for entry in case.fake.requests() if entry["verb"] not in ("list", "watch")]
+        requests = [entry for entry in case.fake.requests()
+                    if entry["verb"] not in ("list", "watch", "version")]
         assert len(requests) == 1, requests
         assert requests[0]["path"] == "/api/v1/namespaces/default/pods/p0/binding"
         assert json.loads(requests[0]["body"]) == {
@@ -59,7 +61,7 @@ def test_one_write():
         wait_until(lambda: driver.pod("default/p0")["node"] == "n1", "the watch to confirm")
         assert driver.pod("default/p0")["allocated"] == "x"
         stats = driver.stats()
-        assert (stats["bind_posts"], stats["requests"], stats["request_failures"]) == (1, 1, 0)
+        assert (stats["bind_posts"], stats["requests"], stats["request_failures"]) == (1, 2, 0)
 
 
 def test_repeats_succeed_and_others_do_not():
@@ -117,6 +119,73 @@ def test_names_that_cannot_be():
             assert code == "EINVAL" and "name" in message, (pod, code, message)
         others = case.fake.requests()[before:]
         assert all(entry["verb"] == "watch" for entry in others), others
+
+
+# ---- servers that do not look at the UID ----
+
+
+def recreate(case, key="default/p0"):
+    """The pod goes away and comes back, and the client has not heard of it."""
+    case.fake.store.delete("pods", key)
+    case.fake.store.create("pods", {"metadata": {"name": key.split("/")[1]}})
+
+
+def test_pod_created_again_on_any_version():
+    for version in ("1.20.2", "1.23.0", "1.25.3", "1.26.0", "1.27.0", "1.36.3", "1.30+.9", "2.0",
+                    "1.x"):
+        with Case(version=version) as case:
+            driver = cluster(case, pods=2)
+            old = uid(case)
+            recreate(case)
+            driver.bind("1", "default/p0", "n1", old, **{ALLOCATED: "x"})
+            code, message = driver.outcome("1")
+            assert code == "ENOENT", (version, code, message)
+            assert "deleted and created again" in message, (version, message)
+            assert "nodeName" not in case.fake.store.get("pods", "default/p0")["spec"], version
+            bind(case, "2", "default/p1")
+            assert driver.outcome("2") == ("", ""), version
+            assert_bound(case, "default/p1")
+            # One look at the pod is the price, where it has to be paid.
+            newer = version in ("1.27.0", "1.36.3", "1.30+.9")
+            looks = [entry for entry in case.fake.requests("get") if entry["key"] == "default/p1"]
+            assert len(looks) == (0 if newer else 1), (version, looks)
+
+
+def test_pod_created_again_between_look_and_post():
+    """Where the UID is ignored, the resourceVersion is not."""
+    with Case(version="1.25.3") as case:
+        driver = cluster(case)
+        old = uid(case)
+        case.fake.fault("bind", delay=0.3)
+        driver.bind("1", "default/p0", "n1", old, **{ALLOCATED: "x"})
+        wait_until(lambda: posts(case) == 1, "the POST")
+        recreate(case)
+        code, message = driver.outcome("1")
+        assert code == "ENOENT" and "created again" in message, (code, message)
+        assert "nodeName" not in case.fake.store.get("pods", "default/p0")["spec"]
+
+
+def test_pod_that_changes_between_look_and_post():
+    with Case(version="1.25.3") as case:
+        driver = cluster(case)
+        case.fake.fault("bind", times=2, delay=0.2)
+        bind(case)
+        for i in (1, 2):
+            wait_until(lambda: posts(case) == i, "a POST")  # pylint: disable=W0640
+            case.fake.store.patch("pods", "default/p0", {"metadata": {"labels": {"n": str(i)}}})
+        assert driver.outcome("1") == ("", "")
+        assert_bound(case)
+        assert posts(case) == 3
+
+
+def test_server_that_does_not_tell_its_version():
+    with Case() as case:
+        case.fake.version = "x.y"
+        driver = cluster(case)
+        bind(case)
+        assert driver.outcome("1") == ("", "")
+        assert len(case.fake.requests("get")) == 1
+        assert_bound(case)
 
 
 # ---- answers that are lost ----
