@@ -11,10 +11,6 @@ def case_capacity_too_big(t):
     t.check("CardInsufficientMemory" in message, "the pod's condition names the reason", message)
     said = t.wait_event("huge", "FailedScheduling", "CardInsufficientMemory")
     t.check(said, "kube-scheduler's FailedScheduling event names the reason", said)
-    said = t.wait_event("huge", "FilteringFailed", "CardInsufficientMemory")
-    t.check(said, "our FilteringFailed event names the reason", said)
-    said = t.wait_event("huge", "FilteringFailed", "no available node")
-    t.check(said, "our FilteringFailed event says that there is no node", said)
 
     t.create(t.pod("many", t.container(gpu=9, gpumem=100)))
     message = t.wait_unschedulable("many")
@@ -54,13 +50,17 @@ def case_capacity_is_given_back(t):
     t.wait_running("waiter")
     t.check(t.devices("waiter")[0][0].uuid == freed, "it gets exactly the card that was freed")
 
+    # kube-scheduler tries the waiting pod at the moment when it hears of the deletion, which may
+    # be before we do.
     holders = ["holder-0", "holder-1", "holder-3", "waiter"]
-    for turn in range(6):
-        t.delete(holders.pop(0))
+    for turn in range(10):
         holders.append(f"next-{turn}")
-        t.run_pod(t.pod(holders[-1], t.container(gpu=1), annotations=v100))
+        t.create(t.pod(holders[-1], t.container(gpu=1), annotations=v100))
+        t.wait_unschedulable(holders[-1])
+        t.delete(holders.pop(0))
+        t.wait_running(holders[-1])
     t.check(len({t.devices(name)[0][0].uuid for name in holders}) == 4,
-            "cards go round many times without getting lost")
+            "ten more that waited get theirs, one after the other")
 
 
 def case_capacity_slots(t):

@@ -47,8 +47,9 @@ def case_robust_self_assigned_allocation(t):
 def case_robust_bad_requests(t):
     """Bad bodies get an error and leave the daemon as it was."""
     before = t.cluster.ledger()
-    for body in (None, [], {"Pod": None}, {"Pod": {"metadata": {}}, "NodeNames": ["gpu-a100"]},
-                 {"Pod": 7, "NodeNames": "x"}, {"NodeNames": ["gpu-a100"]}):
+    gpu = t.pod("asks", t.container(gpu=1))
+    for body in (None, [], {"Pod": None}, {"Pod": gpu}, {"Pod": gpu, "NodeNames": "gpu-a100"},
+                 {"Pod": 7, "NodeNames": []}, {"NodeNames": ["gpu-a100"]}):
         status, text = http_call("POST", t.cluster.extender, "/filter", body)
         t.check(status in (200, 400) and '"Error":""' not in text.replace(" ", "") and text,
                 f"/filter answers {body} with an error", f"{status} {text[:200]}")

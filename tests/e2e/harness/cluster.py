@@ -276,7 +276,13 @@ class Cluster:
 
     def ledger(self):
         """{uuid: (slots, mem_mib, cores)} of the cards in use, as /state has it."""
-        return {uuid: tuple(used) for uuid, used in self.state()["cards"].items()}
+        result = {}
+        for node in self.state()["nodes"]:
+            for card in node["cards"]:
+                used = tuple(card[what]["used"] for what in ("slots", "memMiB", "cores"))
+                if any(used):
+                    result[card["uuid"]] = used
+        return result
 
     def metrics_ledger(self):
         """The same as /metrics has it."""
