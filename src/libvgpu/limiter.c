@@ -341,6 +341,10 @@ static void measure(struct meter *m, struct pending *p, uint64_t now)
 		p->start_ns = now - p->pair_ns;
 		if (m->anchor_ns && elapsed(m->anchor, p->start, &offset))
 			p->start_ns = (uint64_t)((int64_t)m->anchor_ns + offset);
+		/* What is still under way began no earlier than this ended. */
+		if (m->open_ns && m->open_ns < p->start_ns + p->pair_ns)
+			m->open_ns = p->start_ns + p->pair_ns;
+		m->tenancy.own.open_ns = m->open_ns;
 		vg_tenancy_publish(&m->tenancy, p->start_ns, p->start_ns + p->pair_ns, now);
 	}
 	put_event(m, p->start);

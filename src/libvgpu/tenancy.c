@@ -199,7 +199,7 @@ void vg_tenancy_working(struct vg_tenancy *t, uint64_t since_ns, uint64_t until_
 
 	if (t->fd < 0)
 		return;
-	change = (t->own.open_ns == 0) != (since_ns == 0) || until_ns > t->own.until_ns;
+	change = t->own.open_ns != since_ns || until_ns > t->own.until_ns;
 	t->own.open_ns = since_ns;
 	t->own.until_ns = until_ns;
 	if (change && (now_ns - t->published_ns > PUBLISH_NS || !since_ns))
