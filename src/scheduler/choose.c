@@ -99,8 +99,8 @@ struct numa_node {
 	size_t passed;
 };
 
-/* The NUMA node with the most cards that passed, the highest id among equals. ret_possible: the most
- * cards of one NUMA node that would pass if nobody were on them. */
+/* The NUMA node with the most cards that passed. ret_possible: the most cards of one NUMA node that would
+ * pass if nobody were on them. */
 static struct numa_node closest_numa_node(const struct vg_card_set *set, size_t *ret_possible)
 {
 	struct numa_node closest = { .id = set->cards[0].numa };
@@ -123,8 +123,7 @@ static struct numa_node closest_numa_node(const struct vg_card_set *set, size_t 
 		}
 		if (possible > most_possible)
 			most_possible = possible;
-		if (node.passed > closest.passed ||
-		    (node.passed == closest.passed && node.id > closest.id))
+		if (node.passed > closest.passed)
 			closest = node;
 	}
 	*ret_possible = most_possible;

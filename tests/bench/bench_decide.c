@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a decision takes: 5,000 candidates of 8 cards each, the usage of 20,000 pods on them. Prints
- * p50 and p99 per case beside the bar, and fails when a bar is missed.
+ * p50 and p99 per case beside the bar, and fails when a bar is missed. The time of the processor is
+ * printed as well: where it is much less than that of the clock, other programs had the machine.
  *
  *	bench_decide [DECISIONS]     per case, 2000 unless given
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -26,11 +28,16 @@ static const struct {
 	const char *name;
 	int32_t mem_mib;
 } models[] = {
-	{ "NVIDIA A100-SXM4-80GB", 81920 }, { "NVIDIA A100-PCIE-40GB", 40960 },
-	{ "NVIDIA H100 80GB HBM3", 81559 }, { "NVIDIA H200", 143771 },
-	{ "NVIDIA L40S", 46068 },	    { "NVIDIA L4", 23034 },
-	{ "NVIDIA A10", 23028 },	    { "NVIDIA-Tesla T4", 15360 },
-	{ "NVIDIA-Tesla V100-SXM2-32GB", 32768 }, { "NVIDIA-Tesla P4", 7680 },
+	{ "NVIDIA A100-SXM4-80GB", 81920 },
+	{ "NVIDIA A100-PCIE-40GB", 40960 },
+	{ "NVIDIA H100 80GB HBM3", 81559 },
+	{ "NVIDIA H200", 143771 },
+	{ "NVIDIA L40S", 46068 },
+	{ "NVIDIA L4", 23034 },
+	{ "NVIDIA A10", 23028 },
+	{ "NVIDIA-Tesla T4", 15360 },
+	{ "NVIDIA-Tesla V100-SXM2-32GB", 32768 },
+	{ "NVIDIA-Tesla P4", 7680 },
 };
 #define MODELS (sizeof(models) / sizeof(models[0]))
 
@@ -46,8 +53,15 @@ static uint32_t draw(uint32_t below)
 
 /* ---- the cluster ------------------------------------------------------------------------------ */
 
+enum usage {
+	BUSY,  /* PODS pods anywhere */
+	EMPTY, /* no pod */
+	FULL,  /* PODS pods anywhere, and one more on every card */
+	USAGE_COUNT,
+};
+
 struct cluster {
-	struct vg_node *node[NODES]; /* as kube-scheduler might list them: in no order */
+	struct vg_node *node[NODES];         /* as kube-scheduler might list them: in no order */
 	const struct vg_node *sorted[NODES]; /* by name, backwards */
 	int32_t most_free_mib;
 };
@@ -96,7 +110,8 @@ static void run_pods(struct cluster *cluster, size_t pods)
 		int32_t mem_mib = (int32_t)(draw(60) + 1) * card->mem_mib / 100;
 		int32_t cores = (int32_t)draw(60);
 
-		if (card->slots_used == card->slots || card->mem_used_mib + mem_mib > card->mem_mib ||
+		if (card->slots_used == card->slots ||
+		    card->mem_used_mib + mem_mib > card->mem_mib ||
 		    card->cores_used + cores > card->cores)
 			continue;
 		use_card(node, card, mem_mib, cores);
@@ -112,7 +127,7 @@ static int by_name_backwards(const void *a, const void *b)
 	return strcmp((*right)->name, (*left)->name);
 }
 
-static struct cluster *make_cluster(size_t pods)
+static struct cluster *make_cluster(enum usage usage)
 {
 	struct cluster *cluster = vg_new(sizeof(*cluster));
 
@@ -125,7 +140,13 @@ static struct cluster *make_cluster(size_t pods)
 		cluster->node[i] = cluster->node[j];
 		cluster->node[j] = swap;
 	}
-	run_pods(cluster, pods);
+	if (usage == FULL)
+		for (size_t i = 0; i < NODES * CARDS; i++)
+			use_card(cluster->node[i / CARDS],
+				 &cluster->node[i / CARDS]->cards[i % CARDS],
+				 (int32_t)draw(4000) + 100, (int32_t)draw(30));
+	if (usage != EMPTY)
+		run_pods(cluster, PODS);
 	for (size_t i = 0; i < NODES; i++) {
 		struct vg_node *node = cluster->node[i];
 
@@ -168,7 +189,7 @@ enum outcome {
 struct bench_case {
 	const char *name;
 	enum outcome outcome;
-	bool empty;  /* cluster without pods */
+	enum usage usage;
 	bool sorted; /* candidates by name, backwards */
 	bool numa_bind;
 	enum vg_node_policy node;
@@ -176,7 +197,9 @@ struct bench_case {
 	int32_t count;
 	int32_t mem_mib;
 	int32_t cores;
-	size_t apps;
+	size_t apps;          /* 0: one */
+	int32_t last_mem_mib; /* of the last of several apps */
+	bool no_bar;          /* printed for comparison */
 	const char *use_type;
 	const char *nouse_uuid;
 };
@@ -189,22 +212,24 @@ static const struct bench_case cases[] = {
 	  .mem_mib = 8192, .cores = 30 },
 	{ "a  fits, spread/binpack", FITS, .node = VG_NODE_SPREAD, .count = 1, .mem_mib = 8192,
 	  .cores = 30 },
-	{ "a  fits, empty cluster, names falling", FITS, .empty = true, .sorted = true, .count = 1,
+	{ "a  fits, empty cluster, names falling", FITS, .usage = EMPTY, .sorted = true, .count = 1,
 	  .mem_mib = 2048, .cores = 30 },
-	{ "a  fits on empty cards only, binpack", FITS, .count = 1, .mem_mib = 20000, .cores = 100 },
+	{ "a  fits on empty cards only, binpack", FITS, .count = 1, .mem_mib = 20000,
+	  .cores = 100 },
 	{ "b  fits nowhere (memory), binpack", FITS_NOWHERE, .count = 1, .mem_mib = TOO_MUCH,
 	  .cores = 30 },
 	{ "b  fits nowhere (memory), spread", FITS_NOWHERE, .node = VG_NODE_SPREAD,
 	  .card = VG_KEY_SPREAD, .count = 1, .mem_mib = TOO_MUCH, .cores = 30 },
-	{ "b  second container fits nowhere", FITS_NOWHERE, .count = 1, .mem_mib = 1024,
-	  .cores = 90, .apps = 9 },
+	{ "b  fits nowhere, reasons mixed", FITS_NOWHERE, .usage = FULL, .count = 1,
+	  .mem_mib = 20000, .cores = 100 },
 	{ "d  8 cards, fits, binpack", FITS, .count = 8, .mem_mib = 1024, .cores = 10 },
 	{ "d  8 cards, fits, spread", FITS, .node = VG_NODE_SPREAD, .card = VG_KEY_SPREAD,
 	  .count = 8, .mem_mib = 1024, .cores = 10 },
-	{ "d  8 cards, fits nowhere", FITS_NOWHERE, .count = 8, .mem_mib = 1024, .cores = 95 },
+	{ "d  8 cards, fits nowhere, reasons mixed", FITS_NOWHERE, .usage = FULL, .count = 8,
+	  .mem_mib = 4096, .cores = 90 },
 	{ "d  4 cards, numa-bind, fits", FITS, .numa_bind = true, .count = 4, .mem_mib = 4096,
 	  .cores = 10 },
-	{ "d  4 cards, numa-bind, fits nowhere", FITS_NOWHERE, .numa_bind = true, .count = 5,
+	{ "d  5 cards, numa-bind, fits nowhere", FITS_NOWHERE, .numa_bind = true, .count = 5,
 	  .mem_mib = 1024, .cores = 10 },
 	{ "e  use-gputype, fits", FITS, .count = 1, .mem_mib = 8192, .cores = 30,
 	  .use_type = "H100,h200" },
@@ -213,7 +238,9 @@ static const struct bench_case cases[] = {
 	{ "e  use-gputype, no such model", FITS_NOWHERE, .count = 1, .mem_mib = 8192, .cores = 30,
 	  .use_type = "GB300" },
 	{ "-  nouse-gpuuuid, fits nowhere", FITS_NOWHERE, .count = 1, .mem_mib = TOO_MUCH,
-	  .cores = 30, .nouse_uuid = "GPU-8dcd427f-483b-b48f-d7e5-75fb19a52b76" },
+	  .cores = 30, .nouse_uuid = "GPU-8dcd427f-483b-b48f-d7e5-75fb19a52b76", .no_bar = true },
+	{ "-  second container fits nowhere", FITS_NOWHERE, .count = 1, .mem_mib = 1024,
+	  .cores = 10, .apps = 2, .last_mem_mib = TOO_MUCH, .no_bar = true },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -252,12 +279,14 @@ static void make_request(const struct bench_case *bench, int32_t too_much, struc
 					      .weight_core = 1,
 					      .weight_mem = 1 };
 	for (size_t i = 0; i < apps; i++) {
+		int32_t mem_mib = i && i + 1 == apps ? bench->last_mem_mib : bench->mem_mib;
+
 		request->kinds[i] = VG_CONTAINER_APP;
 		request->wants[i] = (struct vg_want){
 			.container = (uint16_t)i,
 			.kind = VG_CONTAINER_APP,
 			.count = bench->count,
-			.mem_mib = bench->mem_mib == TOO_MUCH ? too_much : bench->mem_mib,
+			.mem_mib = mem_mib == TOO_MUCH ? too_much : mem_mib,
 			.mem_percent = VG_MEM_PERCENT_UNSET,
 			.cores = bench->cores,
 		};
@@ -272,19 +301,35 @@ static int by_time(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * VG_NS_PER_S + now.tv_nsec;
+}
+
+/* The p-th percentile of `count` times, in microseconds. Sorts them. */
+static double percentile(int64_t *times, size_t count, size_t p)
+{
+	qsort(times, count, sizeof(*times), by_time);
+	return (double)times[count * p / 100] / 1e3;
+}
+
 /* Returns false when the bar was missed or the outcome is not what the case is about. */
 static bool run_case(const struct bench_case *bench, struct cluster *cluster, size_t decisions)
 {
 	const struct vg_node **list = vg_new_array(NODES, sizeof(*list));
-	int64_t *took = vg_new_array(decisions, sizeof(*took));
+	int64_t *clock = vg_new_array(decisions, sizeof(*clock));
+	int64_t *cpu = vg_new_array(decisions, sizeof(*cpu));
 	const char *names[MODELS];
 	struct vg_models model_list = { names, MODELS };
 	struct vg_arena request_arena;
 	struct vg_arena arena;
 	struct vg_request request;
 	bool as_meant = true;
-	int64_t p50;
-	int64_t p99;
+	bool missed;
+	double p99;
 
 	for (size_t i = 0; i < MODELS; i++)
 		names[i] = models[i].name;
@@ -297,53 +342,54 @@ static bool run_case(const struct bench_case *bench, struct cluster *cluster, si
 
 		/* kube-scheduler starts its list somewhere else each time. */
 		for (size_t j = 0; j < NODES; j++)
-			list[j] = bench->sorted ? cluster->sorted[j] :
-						  cluster->node[(start + j) % NODES];
+			list[j] = bench->sorted ? cluster->sorted[j]
+						: cluster->node[(start + j) % NODES];
 		vg_arena_clear(&arena);
-		took[i] = vg_clock_mono_ns();
+		cpu[i] = cpu_ns();
+		clock[i] = vg_clock_mono_ns();
 		vg_decide(&(struct vg_decide_args){ .models = &model_list,
 						    .request = &request,
 						    .candidates = list,
 						    .candidate_count = NODES },
 			  &arena, &decision);
-		took[i] = vg_clock_mono_ns() - took[i];
+		clock[i] = vg_clock_mono_ns() - clock[i];
+		cpu[i] = cpu_ns() - cpu[i];
 		as_meant &= decision.found == (bench->outcome == FITS);
 	}
-	qsort(took, decisions, sizeof(*took), by_time);
-	p50 = took[decisions / 2];
-	p99 = took[decisions * 99 / 100];
-	printf("%-42s p50 %7.1f us   p99 %7.1f us   max %7.1f us   bar %d us  %s\n", bench->name,
-	       (double)p50 / 1e3, (double)p99 / 1e3, (double)took[decisions - 1] / 1e3,
-	       (int)(BAR_P99_NS / 1000),
-	       !as_meant		   ? "NOT THE CASE THAT WAS MEANT" :
-	       p99 <= BAR_P99_NS ? "ok" :
-					     "MISSED");
+	p99 = percentile(clock, decisions, 99);
+	missed = !bench->no_bar && p99 > (double)BAR_P99_NS / 1e3;
+	printf("%-40s p50 %7.1f us  p99 %7.1f us  (cpu %7.1f, %7.1f)", bench->name,
+	       percentile(clock, decisions, 50), p99, percentile(cpu, decisions, 50),
+	       percentile(cpu, decisions, 99));
+	if (!bench->no_bar)
+		printf("  bar %lld us  %s", BAR_P99_NS / 1000, missed ? "MISSED" : "ok");
+	printf("%s\n", as_meant ? "" : "  NOT THE CASE THAT WAS MEANT");
 	vg_arena_release(&arena);
 	vg_arena_release(&request_arena);
-	free(took);
+	free(cpu);
+	free(clock);
 	free(list);
-	return as_meant && p99 <= BAR_P99_NS;
+	return as_meant && !missed;
 }
 
 int main(int argc, char **argv)
 {
 	struct vg_err err = { 0 };
 	uint64_t decisions = DECISIONS;
-	struct cluster *busy;
-	struct cluster *empty;
+	struct cluster *cluster[USAGE_COUNT];
 	bool ok = true;
 
 	if (argc > 1 && vg_parse_u64(VG_SPAN(argv[1]), 1, 1000000, &decisions, &err) < 0) {
 		fprintf(stderr, "bench_decide: decisions: %s\n", err.msg);
 		return 2;
 	}
-	busy = make_cluster(PODS);
-	empty = make_cluster(0);
-	printf("decision: %d candidates x %d cards, %d pods, %zu decisions per case\n", NODES, CARDS,
-	       PODS, (size_t)decisions);
+	for (size_t i = 0; i < USAGE_COUNT; i++)
+		cluster[i] = make_cluster((enum usage)i);
+	printf("decision: %d candidates x %d cards, %d pods, %zu decisions per case\n", NODES,
+	       CARDS, PODS, (size_t)decisions);
 	for (size_t i = 0; i < CASES; i++)
-		ok &= run_case(&cases[i], cases[i].empty ? empty : busy, decisions);
-	free_cluster(busy);
-	free_cluster(empty);
+		ok &= run_case(&cases[i], cluster[cases[i].usage], decisions);
+	for (size_t i = 0; i < USAGE_COUNT; i++)
+		free_cluster(cluster[i]);
 	return ok ? 0 : 1;
 }
