@@ -67,8 +67,6 @@ static void copy_all_nodes(const struct vg_cluster *cluster, struct vg_arena *ar
 	copy->nodes = vg_arena_new_array(arena, cluster->nodes.used, sizeof(*copy->nodes));
 	while ((node = vg_map_next(&cluster->nodes, &cursor)))
 		copy_node(node, arena, &copy->nodes[copy->node_count++]);
-	if (copy->node_count)
-		qsort(copy->nodes, copy->node_count, sizeof(*copy->nodes), by_node_name);
 }
 
 static void copy_named_nodes(const struct vg_cluster *cluster, const struct vg_copy_args *args,
@@ -97,8 +95,6 @@ static void copy_pods(const struct vg_cluster *cluster, int64_t now_ns, struct v
 	copy->pods = vg_arena_new_array(arena, cluster->pods.used, sizeof(*copy->pods));
 	while ((pod = vg_map_next(&cluster->pods, &cursor)))
 		copy_pod(pod, now_ns, arena, &copy->pods[copy->pod_count++]);
-	if (copy->pod_count)
-		qsort(copy->pods, copy->pod_count, sizeof(*copy->pods), by_pod_name);
 }
 
 void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args, int64_t now_ns,
@@ -126,5 +122,10 @@ void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args
 	if (without)
 		vg_ledger_charge(cluster, without);
 	vg_cluster_unlock(cluster);
+	/* Sorting takes longer than copying: nobody has to wait for that. */
+	if (!args->names && copy.node_count)
+		qsort(copy.nodes, copy.node_count, sizeof(*copy.nodes), by_node_name);
+	if (copy.pod_count)
+		qsort(copy.pods, copy.pod_count, sizeof(*copy.pods), by_pod_name);
 	*ret_copy = copy;
 }
