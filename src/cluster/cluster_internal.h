@@ -31,6 +31,8 @@ struct cluster_node {
 	int64_t allocatable;
 	struct vg_arena texts; /* of the cards and the error; a new one with each put */
 	const char *register_error;
+	bool links_broken;
+	size_t links_odd;
 	struct cluster_pod *pods; /* all that hold cards here */
 	struct ticket *waiting;   /* first come first */
 	struct ticket **waiting_end;

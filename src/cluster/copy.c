@@ -17,6 +17,13 @@ static void copy_node(const struct cluster_node *from, struct vg_arena *arena,
 		node->cards[i] = from->view.cards[i];
 		node->cards[i].uuid = vg_arena_strdup(arena, from->view.cards[i].uuid);
 	}
+	if (node->links) {
+		size_t size = (size_t)node->card_count * node->card_count * sizeof(*node->links);
+		int32_t *links = vg_arena_new(arena, size);
+
+		memcpy(links, node->links, size);
+		node->links = links;
+	}
 	if (from->register_error)
 		copy.register_error = vg_arena_strdup(arena, from->register_error);
 	*ret_copy = copy;

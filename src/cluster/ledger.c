@@ -161,6 +161,16 @@ void vg_ledger_node_put(struct vg_cluster *cluster, const struct vg_node_info *i
 		view->sums.cores += card->cores;
 		view->sums.slots += card->slots;
 	}
+	node->links_broken = info->links_error != NULL;
+	node->links_odd = info->links_odd;
+	view->links = NULL;
+	if (info->links) {
+		size_t size = info->card_count * info->card_count * sizeof(*info->links);
+		int32_t *links = vg_arena_new(&node->texts, size);
+
+		memcpy(links, info->links, size);
+		view->links = links;
+	}
 	for (struct cluster_pod *pod = node->pods; pod; pod = pod->next)
 		vg_ledger_charge(cluster, pod);
 }
@@ -173,6 +183,7 @@ void vg_ledger_node_gone(struct vg_cluster *cluster, struct cluster_node *node)
 	free(node->view.cards);
 	node->view.cards = NULL;
 	node->view.card_count = 0;
+	node->view.links = NULL;
 	node->view.sums = (struct vg_sums){ 0 };
 	for (struct cluster_pod *pod = node->pods; pod; pod = pod->next)
 		vg_ledger_charge(cluster, pod);

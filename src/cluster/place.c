@@ -136,6 +136,7 @@ void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *re
 		struct vg_node *node = vg_arena_new(arena, sizeof(*node));
 
 		node->name = nodes[i].name;
+		node->links = nodes[i].links;
 		node->card_count = (uint32_t)nodes[i].card_count;
 		node->cards = vg_arena_new_array(arena, nodes[i].card_count, sizeof(*node->cards));
 		for (size_t k = 0; k < nodes[i].card_count; k++)

@@ -25,6 +25,25 @@ static bool is_older(uint64_t resource_version, uint64_t known)
 
 /* ---- nodes ------------------------------------------------------------------------------------ */
 
+/* Scores that are missing cost a good choice, not an allocation: said once per change. */
+static void say_links(struct vg_cluster *cluster, const struct cluster_node *known,
+		      const struct vg_node_info *info)
+{
+	bool was_broken = known && known->links_broken;
+
+	if (info->links_error && !was_broken) {
+		cluster->stats.malformed[VG_KIND_NODE]++;
+		vg_warn("cluster",
+			"the link scores of a node cannot be read; its cards count as all alike",
+			VG_S("node", info->name), VG_S("why", info->links_error));
+	} else if (info->links_odd && !(known && known->links_odd == info->links_odd)) {
+		vg_warn("cluster",
+			"the link scores of a node are incomplete or not the same from both sides; missing "
+			"ones count 0, of two different ones the lower",
+			VG_S("node", info->name), VG_I("pairs", info->links_odd));
+	}
+}
+
 static void put_node(struct vg_cluster *cluster, const struct vg_node_info *info)
 {
 	struct cluster_node *node = vg_map_get(&cluster->nodes, info->name);
@@ -42,6 +61,7 @@ static void put_node(struct vg_cluster *cluster, const struct vg_node_info *info
 			"registers them anew",
 			VG_S("node", info->name), VG_S("why", info->register_error));
 	}
+	say_links(cluster, node, info);
 	vg_ledger_node_put(cluster, info);
 	node = vg_ledger_node(cluster, info->name);
 	node->generation = cluster->listing[VG_KIND_NODE].generation;

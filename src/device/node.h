@@ -56,6 +56,14 @@ struct vg_node_info {
 	/* Set when the register annotation is there and could not be read: the cards are then empty and
 	 * the text says why. The rest of the node is valid. */
 	const char *register_error;
+	/*
+	 * How closely the cards are linked, from the score annotation: card_count x card_count numbers by
+	 * the places of `cards`, symmetric, 0 on the diagonal. NULL when there is no annotation, or none
+	 * that could be read: links_error then says why.
+	 */
+	int32_t *links;
+	const char *links_error;
+	size_t links_odd; /* pairs that the annotation leaves out, or gives differently from both sides */
 };
 
 /* Decodes a v1.Node; a broken register annotation is not an error of the node (see above). */
@@ -71,6 +79,17 @@ int vg_node_decode(const struct json_t *object, const struct vg_classes *classes
  */
 int vg_register_decode(const char *text, uint8_t class_index, struct vg_arena *arena,
 		       struct vg_card_info **ret_cards, size_t *ret_count, struct vg_err *err);
+/* Scores beyond this are a mistake: 18 NVLinks of 100 points and a place on one board make 1,860. */
+#define VG_LINK_SCORE_MAX 100000
+
+/*
+ * Reads a score annotation for these cards; see struct vg_node_info. Cards that it does not know are
+ * ignored. A pair that is given from one side counts; one that is given differently counts as the lower
+ * number; one that is missing counts 0. All three are counted in ret_odd.
+ */
+int vg_links_decode(const char *text, const struct vg_card_info *cards, size_t count,
+		    struct vg_arena *arena, int32_t **ret_links, size_t *ret_odd,
+		    struct vg_err *err);
 /* The JSON form, in stable member order; what vgpu-agent and the tests write. Texts are UTF-8 and not
  * NULL. In the arena. */
 char *vg_register_encode(const struct vg_card_info *cards, size_t count, struct vg_arena *arena);

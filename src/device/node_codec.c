@@ -65,6 +65,11 @@ int vg_node_decode(const struct json_t *object, const struct vg_classes *classes
 	text = node.annotations.value[VG_ANNO_NODE_REGISTER];
 	if (text && vg_register_decode(text, 0, arena, &node.cards, &node.card_count, &why) < 0)
 		node.register_error = vg_arena_strdup(arena, why.msg);
+	text = node.annotations.value[VG_ANNO_NODE_SCORE];
+	if (text && node.card_count &&
+	    vg_links_decode(text, node.cards, node.card_count, arena, &node.links, &node.links_odd,
+			    &why) < 0)
+		node.links_error = vg_arena_strdup(arena, why.msg);
 	*ret_node = node;
 	return 0;
 }

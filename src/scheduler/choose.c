@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/limits.h"
 #include "scheduler/scheduler_internal.h"
 
 /* ---- the order of preference ------------------------------------------------------------------ */
@@ -83,6 +84,34 @@ static bool choose_in_order(const struct vg_card_set *set, const struct vg_want_
 	return true;
 }
 
+/* The cards that passed and are of the NUMA node, if `numa` is not NULL, into set->among in the order of
+ * set->ranks. Returns how many. */
+static size_t list_ranked(const struct vg_card_set *set, const int16_t *numa)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < set->passed_count; i++) {
+		size_t card = preferred_card(set->ranks[i]);
+
+		if (!numa || set->cards[card].numa == *numa)
+			set->among[count++] = (uint16_t)card;
+	}
+	return count;
+}
+
+static bool choose_linked(const struct vg_card_set *set, const struct vg_want_plan *want,
+			  const struct vg_plan *plan, uint16_t *picks)
+{
+	size_t need = (size_t)want->count;
+
+	if (set->passed_count < need)
+		return false;
+	rank(set, want, plan);
+	sort_front(set->ranks, set->passed_count, set->passed_count);
+	vg_pick_linked(set, set->among, list_ranked(set, NULL), need, picks);
+	return true;
+}
+
 static bool blame_too_few(struct vg_card_set *set, const struct vg_want_plan *want)
 {
 	for (size_t i = 0; i < set->count; i++)
@@ -91,6 +120,7 @@ static bool blame_too_few(struct vg_card_set *set, const struct vg_want_plan *wa
 }
 
 const struct vg_choice vg_choice_in_order = { choose_in_order, blame_too_few };
+const struct vg_choice vg_choice_linked = { choose_linked, blame_too_few };
 
 /* ---- all from one NUMA node ------------------------------------------------------------------- */
 
@@ -188,6 +218,42 @@ static bool choose_one_numa_node(const struct vg_card_set *set, const struct vg_
 	return true;
 }
 
+/*
+ * Several cards: of the NUMA nodes that have enough, the one whose best-linked set is linked best; of
+ * equals, the one whose first card is preferred. A single card: the NUMA node does not matter.
+ */
+static bool choose_linked_one_numa_node(const struct vg_card_set *set,
+					const struct vg_want_plan *want, const struct vg_plan *plan,
+					uint16_t *picks)
+{
+	uint16_t trial[VG_LIMIT_CARDS_PER_NODE];
+	size_t need = (size_t)want->count;
+	int64_t best = INT64_MIN;
+	size_t possible;
+
+	if (need == 1)
+		return choose_linked(set, want, plan, picks);
+	if (closest_numa_node(set, &possible).passed < need)
+		return false;
+	rank(set, want, plan);
+	sort_front(set->ranks, set->passed_count, set->passed_count);
+	for (size_t i = 0; i + need <= set->passed_count; i++) {
+		size_t first = preferred_card(set->ranks[i]);
+		size_t count = list_ranked(set, &set->cards[first].numa);
+		int64_t sum;
+
+		/* Only at the first card of each NUMA node. */
+		if (set->among[0] != first || count < need)
+			continue;
+		sum = vg_pick_linked(set, set->among, count, need, trial);
+		if (sum > best) {
+			best = sum;
+			memcpy(picks, trial, need * sizeof(*picks));
+		}
+	}
+	return true;
+}
+
 /* The closest NUMA node has too few cards that fit; those on other ones are of no use. */
 static bool blame_numa(struct vg_card_set *set, const struct vg_want_plan *want)
 {
@@ -202,3 +268,4 @@ static bool blame_numa(struct vg_card_set *set, const struct vg_want_plan *want)
 }
 
 const struct vg_choice vg_choice_one_numa_node = { choose_one_numa_node, blame_numa };
+const struct vg_choice vg_choice_linked_one_numa_node = { choose_linked_one_numa_node, blame_numa };

@@ -154,6 +154,10 @@ static struct vg_card_set cards_of_class(const struct vg_fit *fit, const struct 
 		.reason = fit->reason,
 		.possible = fit->possible,
 		.ranks = fit->ranks,
+		.among = fit->among,
+		.links = node->links,
+		.links_stride = node->card_count,
+		.links_first = first,
 	};
 }
 
@@ -220,6 +224,7 @@ void vg_fit_init(struct vg_fit *fit, const struct vg_decide_args *args, size_t c
 	fit->reason = vg_arena_new_array(arena, cards_max, sizeof(*fit->reason));
 	fit->possible = vg_arena_new_array(arena, cards_max, sizeof(*fit->possible));
 	fit->ranks = vg_arena_new_array(arena, cards_max, sizeof(*fit->ranks));
+	fit->among = vg_arena_new_array(arena, cards_max, sizeof(*fit->among));
 }
 
 bool vg_fit_node(struct vg_fit *fit, const struct vg_node *node, uint32_t candidate,

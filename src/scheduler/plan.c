@@ -127,7 +127,10 @@ static void nvidia_constrain(struct constraints *constraints, const struct vg_re
 		constraints->mode_ok[mode] = mode_admitted(request->mode, (enum vg_card_mode)mode);
 	constraints->use_uuid = uuid_set(&request->use_uuid, arena);
 	constraints->nouse_uuid = uuid_set(&request->nouse_uuid, arena);
-	if (request->numa_bind)
+	if (request->policy.topology)
+		constraints->choice =
+			request->numa_bind ? &vg_choice_linked_one_numa_node : &vg_choice_linked;
+	else if (request->numa_bind)
 		constraints->choice = &vg_choice_one_numa_node;
 }
 

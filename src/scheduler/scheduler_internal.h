@@ -5,6 +5,7 @@
  *	decide.c   which node: walks the candidates and keeps the best one that fits
  *	fit.c      one pod on one node: container by container, card by card (checks.def)
  *	choose.c   which of the cards that passed their checks
+ *	links.c    of these, the ones that are linked best
  *	score.c    the scores of nodes and cards
  *	plan.c     the request prepared once per decision, and what is particular to a device class
  *	reasons.c  the texts
@@ -117,8 +118,19 @@ struct vg_card_set {
 	bool *possible;  /* would pass if nobody were on it */
 	size_t passed_count;
 	size_t possible_count;
-	uint64_t *ranks; /* scratch of the choice */
+	uint64_t *ranks;      /* scratch of the choice */
+	uint16_t *among;      /* the same */
+	const int32_t *links; /* of the whole node; NULL: all alike */
+	size_t links_stride;
+	size_t links_first; /* where this class begins in it */
 };
+
+static inline int32_t vg_card_set_link(const struct vg_card_set *set, size_t a, size_t b)
+{
+	if (!set->links)
+		return 0;
+	return set->links[(set->links_first + a) * set->links_stride + set->links_first + b];
+}
 
 /* A rule by which the cards of a container are chosen among those that passed their checks. */
 struct vg_choice {
@@ -137,6 +149,17 @@ struct vg_choice {
 
 extern const struct vg_choice vg_choice_in_order;
 extern const struct vg_choice vg_choice_one_numa_node;
+extern const struct vg_choice vg_choice_linked;
+extern const struct vg_choice vg_choice_linked_one_numa_node;
+
+/* ---- links.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Picks `need` of the cards `among` (indexes into the set, in the order of preference) by how they are
+ * linked, and writes them to picks in that order. Returns the sum over the pairs that were picked.
+ */
+int64_t vg_pick_linked(const struct vg_card_set *set, const uint16_t *among, size_t count,
+		       size_t need, uint16_t *picks);
 
 /* ---- fit.c ------------------------------------------------------------------------------------ */
 
@@ -152,6 +175,7 @@ struct vg_fit {
 	uint8_t *reason;
 	bool *possible;
 	uint64_t *ranks;
+	uint16_t *among;
 };
 
 /* `cards_max`: the most cards that any candidate has. */

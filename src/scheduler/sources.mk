@@ -1,1 +1,1 @@
-SRCS_scheduler := choose.c decide.c fit.c plan.c reasons.c score.c
+SRCS_scheduler := choose.c decide.c fit.c links.c plan.c reasons.c score.c

@@ -45,6 +45,8 @@ struct vg_node {
 	struct vg_card *cards; /* sorted by class, then index, then UUID */
 	uint32_t card_count;   /* 0: nothing registered */
 	struct vg_sums sums;   /* kept equal to the cards by whoever owns the node */
+	/* How closely the cards are linked: card_count x card_count numbers, symmetric. NULL: all alike. */
+	const int32_t *links;
 };
 
 /* The models of the cluster, each once; card.model is an index. */
