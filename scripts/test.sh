@@ -104,7 +104,7 @@ for stage in "${stages[@]}"; do
 	f=$(sum 2 "$log")
 	word=ok
 	if [ "$code" -ne 0 ]; then
-		[ -n "${VERBOSE:-}" ] || grep -v '^  \(CC\|TESTCC\|LINK\|FUZZ\|ok\) ' "$log"
+		[ -n "${VERBOSE:-}" ] || grep -v '^ok \|^  \(CC\|TESTCC\|LINK\|FUZZ\|ok\) ' "$log"
 		word=FAILED
 		# A build or a check that failed is one failure, though no test counts it.
 		[ "$f" -gt 0 ] || f=1
