@@ -124,40 +124,36 @@ const struct vg_choice vg_choice_linked = { choose_linked, blame_too_few };
 
 /* ---- all from one NUMA node ------------------------------------------------------------------- */
 
-struct numa_node {
-	int16_t id;
-	size_t passed;
-};
-
-/* The NUMA node with the most cards that passed. ret_possible: the most cards of one NUMA node that would
- * pass if nobody were on them. */
-static struct numa_node closest_numa_node(const struct vg_card_set *set, size_t *ret_possible)
+/* Counts the cards of each NUMA node into set->numa_nodes, and returns how many there are. */
+static size_t count_numa_nodes(const struct vg_card_set *set)
 {
-	struct numa_node closest = { .id = set->cards[0].numa };
-	size_t most_possible = 0;
+	struct vg_numa_node *nodes = set->numa_nodes;
+	size_t count = 0;
+	size_t at = 0;
 
-	for (size_t first = 0; first < set->count; first++) {
-		struct numa_node node = { .id = set->cards[first].numa };
-		size_t possible = 0;
-		size_t i = 0;
+	for (size_t i = 0; i < set->count; i++) {
+		int16_t id = set->cards[i].numa;
 
-		while (set->cards[i].numa != node.id)
-			i++;
-		if (i < first)
-			continue;
-		for (; i < set->count; i++) {
-			if (set->cards[i].numa != node.id)
-				continue;
-			node.passed += set->reason[i] == VG_CARD_OK;
-			possible += set->possible[i];
-		}
-		if (possible > most_possible)
-			most_possible = possible;
-		if (node.passed > closest.passed)
-			closest = node;
+		/* Mostly the NUMA node of the card before. */
+		if (at == count || nodes[at].id != id)
+			for (at = 0; at < count && nodes[at].id != id; at++)
+				;
+		if (at == count)
+			nodes[count++] = (struct vg_numa_node){ .id = id };
+		nodes[at].passed += set->reason[i] == VG_CARD_OK;
+		nodes[at].possible += set->possible[i];
 	}
-	*ret_possible = most_possible;
-	return closest;
+	return count;
+}
+
+static bool numa_node_has(const struct vg_card_set *set, size_t need)
+{
+	size_t count = count_numa_nodes(set);
+
+	for (size_t i = 0; i < count; i++)
+		if (set->numa_nodes[i].passed >= need)
+			return true;
+	return false;
 }
 
 /*
@@ -193,10 +189,9 @@ static bool choose_one_numa_node(const struct vg_card_set *set, const struct vg_
 	size_t need = (size_t)want->count;
 	size_t count = set->passed_count;
 	uint64_t best = 0;
-	size_t possible;
 	int16_t numa;
 
-	if (closest_numa_node(set, &possible).passed < need)
+	if (!numa_node_has(set, need))
 		return false;
 	rank(set, want, plan);
 	sort_front(set->ranks, count, count);
@@ -220,7 +215,7 @@ static bool choose_one_numa_node(const struct vg_card_set *set, const struct vg_
 
 /*
  * Several cards: of the NUMA nodes that have enough, the one whose best-linked set is linked best; of
- * equals, the one whose first card is preferred. A single card: the NUMA node does not matter.
+ * equals, the one that would be taken without regard to links. A single card: it is in one NUMA node.
  */
 static bool choose_linked_one_numa_node(const struct vg_card_set *set,
 					const struct vg_want_plan *want, const struct vg_plan *plan,
@@ -229,6 +224,7 @@ static bool choose_linked_one_numa_node(const struct vg_card_set *set,
 	uint16_t trial[VG_LIMIT_CARDS_PER_NODE];
 	size_t need = (size_t)want->count;
 	int64_t best = INT64_MIN;
+	uint64_t best_group = 0;
 	size_t possible;
 
 	if (need == 1)
@@ -240,31 +236,42 @@ static bool choose_linked_one_numa_node(const struct vg_card_set *set,
 	for (size_t i = 0; i + need <= set->passed_count; i++) {
 		size_t first = preferred_card(set->ranks[i]);
 		size_t count = list_ranked(set, &set->cards[first].numa);
+		uint64_t group;
 		int64_t sum;
 
 		/* Only at the first card of each NUMA node. */
 		if (set->among[0] != first || count < need)
 			continue;
 		sum = vg_pick_linked(set, set->among, count, need, trial);
-		if (sum > best) {
+		group = group_preference(set, want, plan, set->ranks + i, set->passed_count - i);
+		if (sum > best || (sum == best && group > best_group)) {
 			best = sum;
+			best_group = group;
 			memcpy(picks, trial, need * sizeof(*picks));
 		}
 	}
 	return true;
 }
 
-/* The closest NUMA node has too few cards that fit; those on other ones are of no use. */
+/* The NUMA node that came closest has too few cards that fit; those on other ones are of no use. */
 static bool blame_numa(struct vg_card_set *set, const struct vg_want_plan *want)
 {
-	size_t possible;
-	int16_t closest = closest_numa_node(set, &possible).id;
+	size_t count = count_numa_nodes(set);
+	const struct vg_numa_node *closest = &set->numa_nodes[0];
+	bool possible = false;
 
+	for (size_t i = 0; i < count; i++) {
+		const struct vg_numa_node *node = &set->numa_nodes[i];
+
+		if (node->passed > closest->passed)
+			closest = node;
+		possible |= node->possible >= (size_t)want->count;
+	}
 	for (size_t i = 0; i < set->count; i++)
 		if (set->reason[i] == VG_CARD_OK)
-			set->reason[i] = set->cards[i].numa == closest ? VG_CARD_TOO_FEW
-								       : VG_CARD_NUMA_NOT_FIT;
-	return possible >= (size_t)want->count;
+			set->reason[i] = set->cards[i].numa == closest->id ? VG_CARD_TOO_FEW
+									   : VG_CARD_NUMA_NOT_FIT;
+	return possible;
 }
 
 const struct vg_choice vg_choice_one_numa_node = { choose_one_numa_node, blame_numa };
