@@ -110,6 +110,8 @@ static void test_guess(void **state)
 		{ CONFIG_BLOCK_file, "nvidea", "nvidia", CONFIG_BLOCK_file },
 		{ CONFIG_BLOCK_file, "NVIDIA", "nvidia", CONFIG_BLOCK_file },
 		{ CONFIG_BLOCK_file, "vnpu", "vnpus", CONFIG_BLOCK_file },
+		/* Three pairs exchanged, which letter by letter are six changes. */
+		{ CONFIG_BLOCK_file, "acmrbicno", "cambricon", CONFIG_BLOCK_file },
 		{ CONFIG_BLOCK_file, "deviceSplitCount", "deviceSplitCount", CONFIG_BLOCK_nvidia },
 		{ CONFIG_BLOCK_nvidia, "nvidia", "nvidia", CONFIG_BLOCK_file },
 		{ CONFIG_BLOCK_file, "x", NULL, CONFIG_BLOCK_file },
