@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs cmocka programs, two at a time (TEST_JOBS), from the top of the tree. One line per program; the whole
 # output of those that fail; at the end "N passed, N failed", which counts tests, not programs. A program
-# that crashes, runs longer than TEST_TIMEOUT seconds, or runs no test has failed.
+# that crashes, runs longer than TEST_TIMEOUT seconds, or runs no test has failed. Skipped tests are named, and
+# count as neither.
 #
 # usage: scripts/run-tests.sh PROGRAM...
 set -euo pipefail
@@ -19,19 +20,20 @@ count() {
 }
 
 run_one() {
-	local program=$1 result=$2 name start code=0 passed failed word why=
+	local program=$1 result=$2 name start code=0 passed failed skipped word why=
 	name=${program#*/tests/}
 	start=$(date +%s%N)
 	timeout --kill-after=10 "$limit" "$program" >"$result.output" 2>&1 || code=$?
 	passed=$(count PASSED "$result.output")
 	failed=$(count FAILED "$result.output")
+	skipped=$(count SKIPPED "$result.output")
 	if [ "$code" -ne 0 ] && [ "$failed" -eq 0 ]; then
 		failed=1
 		case $code in
 		124 | 137) why="ran longer than $limit s" ;;
 		*) why="ended with status $code" ;;
 		esac
-	elif [ "$passed" -eq 0 ] && [ "$failed" -eq 0 ]; then
+	elif [ "$passed" -eq 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]; then
 		failed=1
 		why="ran no test"
 	fi
@@ -40,6 +42,7 @@ run_one() {
 	echo "$passed $failed" >"$result.count"
 	printf '  %-7s%-46s %4d tests %6d ms\n' "$word" "$name" $((passed + failed)) \
 		$((($(date +%s%N) - start) / 1000000))
+	[ "$skipped" -eq 0 ] || sed -n 's/^\[  SKIPPED \] \([^ ]*\)$/    skipped: \1/p' "$result.output" | sort -u
 	if [ "$failed" -ne 0 ]; then
 		[ -z "$why" ] || echo "    $name $why"
 		sed 's/^/    /' "$result.output"
