@@ -16,7 +16,7 @@ trap 'rm -rf "$results"' EXIT
 # Sum of the numbers behind a cmocka headline: "[  PASSED  ] 12 test(s)". cmocka writes it to standard error
 # and the list before it to standard output, so it may stand anywhere in a line.
 count() {
-	grep -ao "\[  $1  \] [0-9]* test(s)" "$2" | grep -o '[0-9]*' | awk '{ sum += $1 } END { print sum + 0 }'
+	grep -ao "\[  $1 *\] [0-9]* test(s)" "$2" | grep -o '[0-9]*' | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
 run_one() {
