@@ -225,11 +225,10 @@ static bool choose_linked_one_numa_node(const struct vg_card_set *set,
 	size_t need = (size_t)want->count;
 	int64_t best = INT64_MIN;
 	uint64_t best_group = 0;
-	size_t possible;
 
 	if (need == 1)
 		return choose_linked(set, want, plan, picks);
-	if (closest_numa_node(set, &possible).passed < need)
+	if (!numa_node_has(set, need))
 		return false;
 	rank(set, want, plan);
 	sort_front(set->ranks, set->passed_count, set->passed_count);

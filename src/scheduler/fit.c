@@ -154,6 +154,7 @@ static struct vg_card_set cards_of_class(const struct vg_fit *fit, const struct 
 		.reason = fit->reason,
 		.possible = fit->possible,
 		.ranks = fit->ranks,
+		.numa_nodes = fit->numa_nodes,
 		.among = fit->among,
 		.links = node->links,
 		.links_stride = node->card_count,
@@ -224,6 +225,7 @@ void vg_fit_init(struct vg_fit *fit, const struct vg_decide_args *args, size_t c
 	fit->reason = vg_arena_new_array(arena, cards_max, sizeof(*fit->reason));
 	fit->possible = vg_arena_new_array(arena, cards_max, sizeof(*fit->possible));
 	fit->ranks = vg_arena_new_array(arena, cards_max, sizeof(*fit->ranks));
+	fit->numa_nodes = vg_arena_new_array(arena, cards_max, sizeof(*fit->numa_nodes));
 	fit->among = vg_arena_new_array(arena, cards_max, sizeof(*fit->among));
 }
 

@@ -109,6 +109,13 @@ float vg_card_score(const struct vg_card *card, const struct vg_own_use *own,
 
 /* ---- choose.c --------------------------------------------------------------------------------- */
 
+/* How many cards of a NUMA node passed their checks, and how many would if nobody were on them. */
+struct vg_numa_node {
+	int16_t id;
+	uint32_t passed;
+	uint32_t possible;
+};
+
 /* The cards of one class on one node, with what the checks said. Arrays have `count` entries. */
 struct vg_card_set {
 	const struct vg_card *cards;
@@ -118,9 +125,10 @@ struct vg_card_set {
 	bool *possible;  /* would pass if nobody were on it */
 	size_t passed_count;
 	size_t possible_count;
-	uint64_t *ranks;      /* scratch of the choice */
-	uint16_t *among;      /* the same */
-	const int32_t *links; /* of the whole node; NULL: all alike */
+	uint64_t *ranks;                 /* scratch of the choice */
+	struct vg_numa_node *numa_nodes; /* the same */
+	uint16_t *among;                 /* the same */
+	const int32_t *links;            /* of the whole node; NULL: all alike */
 	size_t links_stride;
 	size_t links_first; /* where this class begins in it */
 };
@@ -175,6 +183,7 @@ struct vg_fit {
 	uint8_t *reason;
 	bool *possible;
 	uint64_t *ranks;
+	struct vg_numa_node *numa_nodes;
 	uint16_t *among;
 };
 
