@@ -298,14 +298,16 @@ static bool on_item(void *ctx, const char *text, size_t size, bool whole)
 
 	object = whole ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &error) : NULL;
 	if (!json_is_object(object)) {
-		json_decref(object);
-		/* Known under its name it stays known: what it is now cannot be told. */
+		const char *why = !whole   ? "the object is too long"
+				  : object ? "it is no object"
+					   : error.text;
+
+		/* The sink keeps what it knows under the name: what it is now cannot be told. */
 		if (!vg_peek_name(text, size, namespace, name, sizeof(name)) ||
 		    !object_key(lw, namespace, name, key))
 			vg_copy(key, sizeof(key), "");
-		else
-			vg_versions_listed(&lw->versions, key, 0);
-		report_malformed(lw, key, whole ? error.text : "the object is too long");
+		report_malformed(lw, key, why);
+		json_decref(object);
 		return true;
 	}
 	if (!object_key(lw, vg_json_meta(object, "namespace"), vg_json_meta(object, "name"), key)) {

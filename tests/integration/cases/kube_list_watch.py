@@ -386,6 +386,25 @@ def test_list_from_a_server_that_is_behind():
         assert "older than what was seen before" in driver.log()
 
 
+def test_list_that_is_behind_by_one_new_pod():
+    """No object in it is older than it was; only the list itself tells that it is."""
+    with Case() as case:
+        fill(case)
+        driver = case.start()
+        following(case)
+        behind = case.fake.store.version
+        case.fake.store.create("pods", pod("new"))
+        case.wait_equal()
+        case.fake.fault("list", "pods", times=3, as_of=behind)
+        case.fake.fault("watch", "pods", status=410)
+        case.fake.drop()
+        wait_until(lambda: len(case.fake.requests("list", "pods")) >= 4, "lists")
+        assert "default/new" in driver.state()["pods"]
+        wait_until(lambda: driver.stats()["lists"]["pods"] == 2, "the right list")
+        assert driver.stats()["stale"]["pods"] == 3
+        case.wait_equal()
+
+
 def test_late_metadata_from_a_server_that_is_behind():
     with Case() as case:
         fill(case)
@@ -416,6 +435,23 @@ def test_events_from_the_past():
         following(case)
         wait_until(lambda: driver.stats()["stale"]["pods"] == 3, "three old events")
         store.create("pods", pod("late"))
+        case.wait_equal()
+
+
+def test_bookmark_from_the_past():
+    with Case() as case:
+        fill(case)
+        raw = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}})
+        for _ in range(3):
+            case.fake.fault("watch", "pods", raw=raw + "\n", end=True)
+        driver = case.start(backoff_min_ms=50)
+        watches(case, count=3)
+        assert not driver.said("heard", "pods")[1:], "nothing was heard but the list"
+        watches(case, count=5)
+        versions = {entry["path"].split("resourceVersion=")[1]
+                    for entry in case.fake.requests("watch", "pods")}
+        assert all(int(version) > 100 for version in versions), versions
+        case.fake.store.create("pods", pod("late"))
         case.wait_equal()
 
 
