@@ -2,8 +2,9 @@
 #include "server/json_out_internal.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "server/decimal_internal.h"
 
 void vg_out_init(struct vg_out *out, struct vg_buf *buf)
 {
@@ -116,11 +117,8 @@ void vg_out_text(struct vg_out *out, const char *text)
 
 void vg_out_i64(struct vg_out *out, int64_t value)
 {
-	char digits[24];
-	int size = snprintf(digits, sizeof(digits), "%lld", (long long)value);
-
 	begin(out);
-	vg_buf_add(out->buf, digits, (size_t)size);
+	vg_buf_add_decimal(out->buf, value);
 }
 
 void vg_out_real(struct vg_out *out, double value)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/decimal_internal.h"
+
 static const struct {
 	const char *name;
 	const char *type;
@@ -68,7 +70,8 @@ void vg_sample_label(struct vg_metrics *metrics, const char *name, const char *v
 void vg_sample_label_i64(struct vg_metrics *metrics, const char *name, int64_t value)
 {
 	begin_label(metrics, name);
-	vg_buf_addf(metrics->buf, "%lld\"", (long long)value);
+	vg_buf_add_decimal(metrics->buf, value);
+	vg_buf_add(metrics->buf, "\"", 1);
 }
 
 static void end_labels(struct vg_metrics *metrics)
@@ -80,13 +83,15 @@ static void end_labels(struct vg_metrics *metrics)
 void vg_sample_end_i64(struct vg_metrics *metrics, int64_t value)
 {
 	end_labels(metrics);
-	vg_buf_addf(metrics->buf, " %lld\n", (long long)value);
+	vg_buf_add(metrics->buf, " ", 1);
+	vg_buf_add_decimal(metrics->buf, value);
+	vg_buf_add(metrics->buf, "\n", 1);
 }
 
 void vg_sample_end_real(struct vg_metrics *metrics, double value)
 {
 	end_labels(metrics);
-	vg_buf_addf(metrics->buf, " %.9g\n", value);
+	vg_buf_addf(metrics->buf, " %.12g\n", value);
 }
 
 void vg_sample(struct vg_metrics *metrics, enum vg_metric metric, int64_t value)
