@@ -369,7 +369,7 @@ static void settle(struct meter *m, struct pending *p, uint64_t now)
 		fresh = fresh * part / VG_TENANT_WHOLE;
 	work = p->batch.estimate_ns;
 	vg_budget_take(device, -(int64_t)work);
-	work = vg_batch_settle(&p->batch, p->pair_ns, part);
+	work = vg_batch_settle(&p->batch, p->pair_ns, part, m->tenancy.others);
 	/* Time that another stream or process of ours has paid for is not paid again. */
 	if (fresh < p->pair_ns)
 		work = work < fresh ? work : fresh;

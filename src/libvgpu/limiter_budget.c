@@ -249,29 +249,43 @@ static uint64_t settle_alone(struct vg_batch *batch, uint64_t pair_ns)
 	return work;
 }
 
-uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part)
+/*
+ * One launch alone while other tenants are about. Shorter than a slice, it was most likely not
+ * interrupted, and its pair is its length; one that was stands out, and is only believed when that
+ * goes on. Longer ones are always interrupted: there the fair part is the best guess.
+ */
+static void teach_shared(struct vg_estimate *e, uint64_t pair_ns, uint64_t mine, uint64_t submit)
 {
-	uint32_t kinds = batch->kinds < VG_BATCH_KINDS ? batch->kinds : VG_BATCH_KINDS;
-	uint64_t mine, least, most;
-	bool teach = false;
+	if (pair_ns >= VG_SLICE_NS) {
+		vg_estimate_solo(e, mine, submit);
+		return;
+	}
+	if (e->samples >= VG_SOLO_FIRST && pair_ns > 2 * e->ns + VG_PAIR_NS &&
+	    ++e->outliers <= VG_OUTLIERS_MOST)
+		return;
+	e->outliers = 0;
+	vg_estimate_solo(e, pair_ns, submit);
+}
 
-	if (part >= VG_PART_WHOLE) {
-		for (uint32_t i = 0; i < kinds; i++)
-			batch->kind[i]->contended = 0;
+uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part, bool shared)
+{
+	uint64_t mine, estimate = batch->estimate_ns;
+
+	if (!shared && part >= VG_PART_WHOLE)
 		return settle_alone(batch, pair_ns);
+	mine = part >= VG_PART_WHOLE || pair_ns > UINT64_MAX >> 16 ? pair_ns
+								   : pair_ns * part / VG_PART_WHOLE;
+	if (batch->launches == 1 && batch->kinds == 1) {
+		teach_shared(batch->kind[0], pair_ns, mine,
+			     batch->last_host_ns - batch->first_host_ns);
+		estimate = vg_estimate_ns(batch->kind[0]);
 	}
-	mine = pair_ns > UINT64_MAX >> 16 ? pair_ns : pair_ns * part / VG_PART_WHOLE;
-	for (uint32_t i = 0; i < kinds; i++) {
-		struct vg_estimate *e = batch->kind[i];
-
-		e->contended += e->contended < UINT32_MAX;
-		teach |= e->samples < VG_SOLO_FIRST || e->contended > VG_CONTENDED_MOST;
-	}
-	if (teach)
-		return settle_alone(batch, mine);
-	least = mine / 3 * 2 + mine % 3 * 2 / 3;
-	most = mine + mine / 2 < pair_ns ? mine + mine / 2 : pair_ns;
-	if (batch->estimate_ns < least)
-		return least;
-	return batch->estimate_ns > most ? most : batch->estimate_ns;
+	/*
+	 * Slices are longer than most batches: one that ran through while its neighbour waited has
+	 * all of its time, one that was interrupted less than a fair part. Only the time itself is
+	 * a bound above; below, half of the guess, for work that has become longer.
+	 */
+	if (estimate < mine / 2)
+		return mine / 2;
+	return estimate > pair_ns ? pair_ns : estimate;
 }

@@ -25,7 +25,8 @@ enum {
 	VG_PAIR_NS = 2000,	      /* what an event pair around one kernel adds to it */
 	VG_BATCH_LAUNCHES = 256,
 	VG_PART_WHOLE = 65536,
-	VG_CONTENDED_MOST = 128, /* then guesses teach, too */
+	VG_SLICE_NS = 1000000, /* no device gives a process less in one go */
+	VG_OUTLIERS_MOST = 8,
 };
 
 /* Grows the budget up to now. percent 1..100. */
@@ -52,7 +53,7 @@ struct vg_estimate {
 	uint64_t ns;
 	uint32_t samples;
 	uint32_t launches;
-	uint32_t contended; /* measurements since the last one without other tenants */
+	uint32_t outliers; /* in a row, while other tenants were about */
 };
 
 /* The estimate to charge a launch with. */
@@ -87,10 +88,10 @@ void vg_batch_launched(struct vg_batch *batch, struct vg_estimate *estimate, uin
 bool vg_batch_full(const struct vg_batch *batch);
 /*
  * The work of a completed batch; teaches the estimates. part: how much of the time between its events
- * was ours, of VG_PART_WHOLE. Less than all is a fair guess, not a measurement: then what was learned
- * without other tenants decides, inside bounds around the guess.
+ * was ours, of VG_PART_WHOLE. shared: other tenants are about; then part is a fair guess and no
+ * measurement, and what launches measured alone have taught decides, inside bounds.
  */
-uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part);
+uint64_t vg_batch_settle(struct vg_batch *batch, uint64_t pair_ns, uint32_t part, bool shared);
 
 /*
  * How much of a batch was work. pair_ns: between its two events; submit_ns: between the host's first

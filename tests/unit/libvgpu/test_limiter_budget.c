@@ -151,45 +151,71 @@ static void test_estimates(void **state)
 		vg_batch_open(&b, 0);
 		for (int k = 0; k < 4; k++)
 			vg_batch_launched(&b, &e, vg_estimate_ns(&e), 10000);
-		assert_in_range(vg_batch_settle(&b, 200000000, VG_PART_WHOLE), 199000000, 200000000);
+		assert_in_range(vg_batch_settle(&b, 200000000, VG_PART_WHOLE, false), 199000000, 200000000);
 	}
 	assert_in_range(vg_estimate_ns(&e), 48000000, 52000000);
 }
 
-/* With other tenants in the interval, what was learned without them decides, within bounds. */
-static void test_contended(void **state)
+static uint64_t settle_one(struct vg_estimate *e, uint64_t pair, uint32_t part)
 {
-	struct vg_estimate e = { .key = 1 };
 	struct vg_batch b;
+
+	vg_batch_open(&b, 0);
+	vg_batch_launched(&b, e, vg_estimate_ns(e), 1000);
+	return vg_batch_settle(&b, pair, part, true);
+}
+
+static uint64_t settle_many(struct vg_estimate *e, int launches, uint64_t pair, uint32_t part)
+{
+	struct vg_batch b;
+
+	vg_batch_open(&b, 0);
+	for (int i = 0; i < launches; i++)
+		vg_batch_launched(&b, e, vg_estimate_ns(e), 1000);
+	return vg_batch_settle(&b, pair, part, true);
+}
+
+/* Kernels shorter than a slice, with other tenants about. */
+static void test_shared_short(void **state)
+{
+	const uint32_t half = VG_PART_WHOLE / 2;
+	struct vg_estimate e = { .key = 1 };
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
-		vg_estimate_solo(&e, 1002000, 5000);
-	assert_in_range(vg_estimate_ns(&e), 990000, 1010000);
-	/* Half of 2.6 ms would be 1.3 ms; the kernel is known to take 1 ms. */
-	for (int i = 0; i < 20; i++) {
-		vg_batch_open(&b, 0);
-		vg_batch_launched(&b, &e, vg_estimate_ns(&e), 5000);
-		assert_in_range(vg_batch_settle(&b, 2600000, VG_PART_WHOLE / 2), 990000, 1010000);
-	}
-	assert_in_range(vg_estimate_ns(&e), 990000, 1010000);
-	/* Ten times as long: believed only so far. */
-	vg_batch_open(&b, 0);
-	vg_batch_launched(&b, &e, vg_estimate_ns(&e), 5000);
-	assert_int_equal(vg_batch_settle(&b, 20000000, VG_PART_WHOLE / 2), 10000000 * 2 / 3);
-	/* And in the end it is learned. */
-	for (int i = 0; i < 300; i++) {
-		vg_batch_open(&b, 0);
-		vg_batch_launched(&b, &e, vg_estimate_ns(&e), 5000);
-		(void)vg_batch_settle(&b, 20000000, VG_PART_WHOLE / 2);
-	}
-	assert_in_range(vg_estimate_ns(&e), 9500000, 10500000);
+		(void)settle_one(&e, 92000, half); /* not interrupted, whatever the others say */
+	assert_in_range(vg_estimate_ns(&e), 88000, 92000);
+	(void)settle_one(&e, 900000, half); /* interrupted */
+	assert_in_range(vg_estimate_ns(&e), 88000, 92000);
+	/* 20 of them, interrupted once, and the other way round. */
+	assert_in_range(settle_many(&e, 20, 4000000, half * 3 / 2), 1760000, 1840000);
+	assert_in_range(settle_many(&e, 20, 1850000, half), 1760000, 1840000);
+	assert_in_range(settle_many(&e, 20, 1850000, VG_PART_WHOLE), 1760000, 1840000);
+	/* Never more than the time that passed, never less than half of the fair part. */
+	assert_int_equal(settle_many(&e, 20, 1000000, half), 1000000);
+	assert_int_equal(settle_many(&e, 2, 8000000, half), 2000000);
+	/* It has become longer: believed when it goes on. */
+	for (int i = 0; i < 60; i++)
+		(void)settle_one(&e, 502000, half);
+	assert_in_range(vg_estimate_ns(&e), 400000, 502000);
+}
+
+/* Kernels longer than a slice are always interrupted. */
+static void test_shared_long(void **state)
+{
+	struct vg_estimate e = { .key = 1 };
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		(void)settle_one(&e, 50000000, VG_PART_WHOLE / 2);
+	assert_in_range(vg_estimate_ns(&e), 24500000, 25500000);
+	assert_in_range(settle_one(&e, 50000000, VG_PART_WHOLE / 2), 24500000, 25500000);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_contended),
+		cmocka_unit_test(test_shared_short), cmocka_unit_test(test_shared_long),
 		cmocka_unit_test(test_refill),	    cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_busy),	    cmocka_unit_test(test_busy_random),
 		cmocka_unit_test(test_batch_work),  cmocka_unit_test(test_estimates),

@@ -60,7 +60,8 @@ static void poll(struct simulation *s)
 	while (s->head != s->tail && s->pending[s->head % EVENTS].end_ns <= s->now_ns) {
 		struct pending *p = &s->pending[s->head++ % EVENTS];
 		uint64_t charged = p->batch.estimate_ns;
-		uint64_t work = vg_batch_settle(&p->batch, p->end_ns - p->start_ns, VG_PART_WHOLE);
+		uint64_t work = vg_batch_settle(&p->batch, p->end_ns - p->start_ns, VG_PART_WHOLE,
+						false);
 		uint64_t fresh = vg_busy_add(&s->device, p->start_ns, p->end_ns);
 
 		work = work < fresh ? work : fresh;
