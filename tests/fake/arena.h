@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory that is handed out in pieces: the small allocations of a context, and memory pools.
- * An arena takes segments of physical memory from the unit and cuts blocks from them, first fit;
- * blocks are host memory, so programs may touch them.
+ * Device memory that is handed out in pieces: the small allocations and arrays of a context. An arena
+ * takes segments of physical memory from the unit and cuts blocks from them, first fit; a block lies
+ * in one segment. (A real card shows it: allocations of 600,000 bytes take a page for every three.)
  */
 #ifndef FAKE_ARENA_H
 #define FAKE_ARENA_H

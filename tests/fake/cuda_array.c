@@ -86,24 +86,45 @@ static bool shape_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, uint64_t *ret_byte
 	return true;
 }
 
-static CUresult shape_take(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *shape,
-			   uint64_t bytes, struct fake_storage *ret_storage)
+/*
+ * What the shape takes on a card: rows of whole 64 bytes, in bands of up to 128 rows. Measured: 904 rows
+ * of 904 texels of 16 bytes take 1,024 rows.
+ */
+static uint64_t padded_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, uint64_t bytes, uint64_t row_bytes)
 {
-	struct fake_storage storage = { .device = context->device };
+	uint64_t height = shape->Height ? shape->Height : 1, band = 8;
+	uint64_t slices = bytes / (row_bytes * height);
 
-	if (!(shape->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))) {
-		/* Small arrays share pages, in steps of 512 bytes, like small allocations. */
-		storage.bytes = bytes <= FAKE_MIB ?
-					(bytes + FAKE_BLOCK_BYTES - 1) / FAKE_BLOCK_BYTES *
-						FAKE_BLOCK_BYTES :
-					fake_page_round(bytes);
-		if (!fake_charge(&fake.device[context->device], storage.bytes))
+	if (height == 1)
+		band = 1;
+	while (band > 1 && band < 128 && band < height)
+		band *= 2;
+	return (row_bytes + 63) / 64 * 64 * ((height + band - 1) / band * band) * slices;
+}
+
+/* Small ones share pages with other small things of the context. */
+static CUresult storage_take(struct CUctx_st *context, unsigned int flags, uint64_t bytes,
+			     struct fake_storage *ret_storage)
+{
+	struct fake_storage storage = { .context = context, .map_bytes = fake_page_round(bytes) };
+	bool later = flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING);
+
+	if (!later && bytes <= FAKE_PAGE) {
+		storage.block = fake_arena_take(&context->arrays, bytes);
+		if (!storage.block)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		storage.data = fake_block_address(storage.block);
+		*ret_storage = storage;
+		return CUDA_SUCCESS;
+	}
+	if (!later) {
+		storage.charged_bytes = storage.map_bytes;
+		if (!fake_charge(&fake.device[context->device], storage.charged_bytes))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	storage.map_bytes = fake_page_round(bytes);
 	storage.data = fake_map(storage.map_bytes);
 	if (!storage.data) {
-		fake_uncharge(&fake.device[context->device], storage.bytes);
+		fake_uncharge(&fake.device[context->device], storage.charged_bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_storage = storage;
@@ -112,11 +133,15 @@ static CUresult shape_take(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPT
 
 static void storage_give(struct fake_storage *storage)
 {
-	if (!storage->data)
-		return;
-	fake_unmap(storage->data, storage->map_bytes);
-	if (storage->bytes)
-		fake_uncharge(&fake.device[storage->device], storage->bytes);
+	if (storage->block) {
+		fake_arena_give(&storage->context->arrays, storage->block);
+		fake_arena_trim(&storage->context->arrays, 0);
+	} else if (storage->data) {
+		fake_unmap(storage->data, storage->map_bytes);
+		if (storage->charged_bytes)
+			fake_uncharge(&fake.device[storage->context->device],
+				      storage->charged_bytes);
+	}
 }
 
 static CUresult array_create(CUarray *ret_array, const CUDA_ARRAY3D_DESCRIPTOR *shape)
@@ -129,7 +154,7 @@ static CUresult array_create(CUarray *ret_array, const CUDA_ARRAY3D_DESCRIPTOR *
 
 	if (!ret_array || !shape_bytes(shape, &bytes, &row_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	rc = shape_take(context, shape, bytes, &storage);
+	rc = storage_take(context, shape->Flags, padded_bytes(shape, bytes, row_bytes), &storage);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	array = fake_object_new(sizeof(*array), FAKE_ARRAY, context);
@@ -303,9 +328,9 @@ FAKE_CUDA(cuMipmappedArrayCreate, FAKE_CURRENT | FAKE_UNSAFE,
 		CUDA_ARRAY3D_DESCRIPTOR part = level_shape(shape, i);
 
 		shape_bytes(&part, &bytes, &row_bytes);
-		total += bytes;
+		total += padded_bytes(&part, bytes, row_bytes);
 	}
-	rc = shape_take(context, shape, total, &storage);
+	rc = storage_take(context, shape->Flags, total, &storage);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	mipmap = fake_object_new(sizeof(*mipmap), FAKE_MIPMAP, context);
@@ -349,7 +374,7 @@ FAKE_CUDA(cuMipmappedArrayGetLevel, FAKE_INIT,
 			CUDA_ARRAY3D_DESCRIPTOR part = level_shape(&mipmap->shape, i);
 
 			shape_bytes(&part, &bytes, &row_bytes);
-			data += bytes;
+			data += padded_bytes(&part, bytes, row_bytes);
 		}
 		/* In no context's list: it ends with the mipmap. */
 		array = fake_object_new(sizeof(*array), FAKE_ARRAY, NULL);

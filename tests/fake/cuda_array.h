@@ -8,10 +8,11 @@
 
 /* Device memory behind an array. */
 struct fake_storage {
+	struct CUctx_st *context;
 	unsigned char *data;
+	struct fake_block *block; /* in the context's arena; otherwise its own mapping */
 	uint64_t map_bytes;
-	uint64_t bytes; /* charged */
-	uint32_t device;
+	uint64_t charged_bytes;
 };
 
 struct CUarray_st {

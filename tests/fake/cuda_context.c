@@ -61,6 +61,14 @@ static struct CUctx_st *context_new(uint32_t device)
 	return context;
 }
 
+/* The heap for malloc() in kernels: the size that it starts with is part of the context's own. */
+static uint64_t heap_bytes(size_t limit)
+{
+	size_t start = limit_defaults[CU_LIMIT_MALLOC_HEAP_SIZE];
+
+	return limit > start ? fake_page_round(limit - start) : 0;
+}
+
 /* Gives life to a context, which costs memory on its card. */
 static CUresult context_start(struct CUctx_st *context, unsigned int flags, unsigned int api)
 {
@@ -82,6 +90,7 @@ static CUresult context_start(struct CUctx_st *context, unsigned int flags, unsi
 		.context = device,
 		.segment_bytes = FAKE_PAGE,
 	};
+	context->arrays = context->small;
 	context->legacy = fake_object_new(sizeof(*context->legacy), FAKE_STREAM, context);
 	context->legacy->legacy = true;
 	context->legacy->id = (uint32_t)++fake.next_id;
@@ -97,6 +106,8 @@ static void context_stop(struct CUctx_st *context)
 	context->alive = false;
 	fake_device_wait(context->device);
 	fake_context_empty(context);
+	fake_pools_empty(context->device);
+	fake_uncharge(device, heap_bytes(context->limit[CU_LIMIT_MALLOC_HEAP_SIZE]));
 	fake_contexts_add(fake.state, device->unit, -1);
 	fake_uncharge(device, fake_unit_card(&fake.machine, device->unit)->context_bytes);
 }
@@ -112,6 +123,7 @@ void fake_context_empty(struct CUctx_st *context)
 	while (context->objects)
 		fake_object_destroy(context->objects);
 	fake_arena_release(&context->small);
+	fake_arena_release(&context->arrays);
 	context->legacy = NULL;
 }
 
@@ -489,9 +501,20 @@ FAKE_CUDA(cuCtxSetFlags, FAKE_CURRENT, (unsigned int flags), (flags))
 
 FAKE_CUDA(cuCtxSetLimit, FAKE_CURRENT, (CUlimit limit, size_t value), (limit, value))
 {
+	struct CUctx_st *context = fake_current();
+	struct fake_device *device = &fake.device[context->device];
+
 	if (limit < 0 || limit >= CU_LIMIT_COUNT)
 		return CUDA_ERROR_INVALID_VALUE;
-	fake_current()->limit[limit] = value;
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+		uint64_t had = heap_bytes(context->limit[limit]), wants = heap_bytes(value);
+
+		if (value > 1ull << 46 || (wants > had && !fake_charge(device, wants - had)))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (wants < had)
+			fake_uncharge(device, had - wants);
+	}
+	context->limit[limit] = value;
 	return CUDA_SUCCESS;
 }
 

@@ -17,6 +17,7 @@
 
 #include "arena.h"
 #include "cuda_more_abi.h"
+#include "heap.h"
 #include "machine.h"
 #include "state.h"
 
@@ -35,7 +36,8 @@ static inline void fake_line_place(struct fake_line *line, const char *name, CUm
 #define FAKE_MIB      (1ull << 20)
 /* The driver hands out physical memory in pages of this size. */
 #define FAKE_PAGE     (2 * FAKE_MIB)
-#define FAKE_POOL_SEGMENT (32 * FAKE_MIB)
+/* A pool reserves it in larger pieces. */
+#define FAKE_POOL_CHUNK (32 * FAKE_MIB)
 
 /* libvgpu's list of symbols declares what we must be compatible with; a different parameter list in
  * the fake does not compile. */
@@ -93,7 +95,7 @@ struct CUctx_st {
 	bool alive; /* an inactive primary context keeps its handle */
 	uint32_t attached; /* cuCtxAttach */
 	struct CUstream_st *legacy;
-	struct fake_arena small;
+	struct fake_arena small, arrays; /* they don't share pages with each other */
 	uint64_t peers; /* ordinals that it may access */
 	size_t limit[CU_LIMIT_COUNT];
 	int cache_config, shared_config;
@@ -269,8 +271,9 @@ struct fake_alloc {
 	void *mapping; /* to unmap */
 	uint64_t mapping_bytes;
 	uint64_t charged_bytes;	  /* of the unit's physical memory */
-	struct fake_block *block; /* in an arena instead */
+	struct fake_block *block; /* in the context's arena instead */
 	struct CUmemPoolHandle_st *pool;
+	struct fake_heap_block *pool_block; /* in the pool's heap instead */
 	struct CUphysical_st *physical; /* cuMemMap() */
 	uint32_t graph_refs;		/* FAKE_MEM_GRAPH: nodes and executable graphs that name it */
 	bool graph_live;		/* allocated by a launch and not freed since */
@@ -314,7 +317,7 @@ struct CUmemPoolHandle_st {
 	CUmemPoolProps props;
 	uint64_t release_threshold;
 	int reuse[3];
-	struct fake_arena arena;
+	struct fake_heap heap;
 	int access[FAKE_CARDS_MAX];
 	bool doomed; /* destroyed, but memory of it is still out */
 	struct CUmemPoolHandle_st *next_pool;
@@ -322,7 +325,9 @@ struct CUmemPoolHandle_st {
 
 /* Default pools exist from cuInit() on. */
 void fake_pools_setup(void);
-void fake_pool_block_free(struct CUmemPoolHandle_st *pool, struct fake_block *block);
+void fake_pool_block_free(struct CUmemPoolHandle_st *pool, struct fake_heap_block *block);
+/* A context ends: what its device's pools keep for later goes back. */
+void fake_pools_empty(uint32_t device);
 /* What a synchronisation does: memory above the threshold goes back. */
 void fake_pools_synchronised(uint32_t device);
 

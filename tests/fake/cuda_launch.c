@@ -8,6 +8,10 @@
 
 #define BLOCKS_PER_SM_MAX 32u
 #define BUSY_NAME	  "vgpu_busy"
+/* tests/gpu/gpu.h: a number of rounds of eight multiply-adds. An H200 takes 42 ns for one. */
+#define WORK_NAME	  "work"
+#define WORK_ROUND_NS	  42u
+#define WORK_START_NS	  2000u
 
 /* ---- how long ---- */
 
@@ -42,16 +46,17 @@ static bool ns_in_name(const char *name, uint64_t *ret_ns)
 	return true;
 }
 
-/* The kernel's first parameter, as a number of 64 bits. */
-static bool first_param(void **params, void **extra, uint64_t *ret)
+/* The kernel's first parameter, a number. */
+static bool first_param(void **params, void **extra, size_t bytes, uint64_t *ret)
 {
+	*ret = 0;
 	if (params && params[0]) {
-		memcpy(ret, params[0], sizeof(*ret));
+		memcpy(ret, params[0], bytes);
 		return true;
 	}
 	for (; extra && extra[0] != CU_LAUNCH_PARAM_END; extra += 2) {
 		if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER && extra[1]) {
-			memcpy(ret, extra[1], sizeof(*ret));
+			memcpy(ret, extra[1], bytes);
 			return true;
 		}
 	}
@@ -88,8 +93,12 @@ CUresult fake_kernel_launch(const struct CUfunc_st *function, uint32_t device,
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 
 	if (vg_starts_with(function->name, BUSY_NAME)) {
-		if (!first_param(params, extra, &ns))
+		if (!first_param(params, extra, sizeof(uint64_t), &ns))
 			return CUDA_ERROR_INVALID_VALUE;
+	} else if (strcmp(function->name, WORK_NAME) == 0) {
+		if (!first_param(params, extra, sizeof(uint32_t), &ns))
+			return CUDA_ERROR_INVALID_VALUE;
+		ns = WORK_START_NS + ns * WORK_ROUND_NS;
 	} else {
 		ns_in_name(function->name, &ns);
 	}

@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "cuda_driver.h"
 
-/* Up to here an allocation shares a page of physical memory with others. */
-#define SMALL_BYTES (1 * FAKE_MIB)
+/* Up to here an allocation shares a page of physical memory with others, if they fit. */
+#define SMALL_BYTES FAKE_PAGE
 
 static void *tree;
 static struct fake_alloc *all;
@@ -105,7 +105,7 @@ void fake_alloc_release(struct fake_alloc *alloc)
 
 	switch (alloc->kind) {
 	case FAKE_MEM_POOL:
-		fake_pool_block_free(alloc->pool, alloc->block);
+		fake_pool_block_free(alloc->pool, alloc->pool_block);
 		break;
 	case FAKE_MEM_DEVICE:
 	case FAKE_MEM_GLOBAL:

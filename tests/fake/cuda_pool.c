@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream-ordered memory. A pool is an arena of 32 MiB segments. A free takes effect at once rather
+ * Stream-ordered memory. A free takes effect at once rather
  * than when the stream gets there, so memory is reused earlier than the real driver dares to; what
  * goes back to the card goes at a synchronisation, as there.
  */
@@ -30,11 +30,15 @@ static struct CUmemPoolHandle_st *pool_new(uint32_t ordinal, const CUmemPoolProp
 
 	pool->device = ordinal;
 	pool->props = *props;
-	pool->arena = (struct fake_arena){
+	pool->heap = (struct fake_heap){
 		.take = on_device ? fake_arena_charge : host_charge,
 		.give = on_device ? fake_arena_uncharge : host_uncharge,
 		.context = &fake.device[ordinal],
-		.segment_bytes = FAKE_POOL_SEGMENT,
+		.chunk_bytes = FAKE_POOL_CHUNK,
+		/* Twice the card, so that holes do not make it run out of addresses first. */
+		.room_bytes = fake_unit_capacity(&fake.machine, fake.device[ordinal].unit) * 2 /
+				      FAKE_POOL_CHUNK * FAKE_POOL_CHUNK +
+			      FAKE_POOL_CHUNK,
 		.limit_bytes = props->maxSize,
 	};
 	for (int i = 0; i < 3; i++)
@@ -63,7 +67,15 @@ void fake_pools_synchronised(uint32_t ordinal)
 {
 	for (struct CUmemPoolHandle_st *pool = pools; pool; pool = pool->next_pool) {
 		if (pool->device == ordinal)
-			fake_arena_trim(&pool->arena, pool->release_threshold);
+			fake_heap_trim(&pool->heap, pool->release_threshold);
+	}
+}
+
+void fake_pools_empty(uint32_t ordinal)
+{
+	for (struct CUmemPoolHandle_st *pool = pools; pool; pool = pool->next_pool) {
+		if (pool->device == ordinal)
+			fake_heap_trim(&pool->heap, 0);
 	}
 }
 
@@ -74,14 +86,14 @@ static void pool_free(struct CUmemPoolHandle_st *pool)
 	while (*at != pool)
 		at = &(*at)->next_pool;
 	*at = pool->next_pool;
-	fake_arena_release(&pool->arena);
+	fake_heap_release(&pool->heap);
 	fake_object_free(pool);
 }
 
-void fake_pool_block_free(struct CUmemPoolHandle_st *pool, struct fake_block *block)
+void fake_pool_block_free(struct CUmemPoolHandle_st *pool, struct fake_heap_block *block)
 {
-	fake_arena_give(&pool->arena, block);
-	if (pool->doomed && !pool->arena.used_bytes)
+	fake_heap_give(&pool->heap, block);
+	if (pool->doomed && !pool->heap.used_bytes)
 		pool_free(pool);
 }
 
@@ -124,7 +136,7 @@ FAKE_CUDA(cuMemPoolDestroy, FAKE_INIT, (CUmemoryPool pool), (pool))
 		if (fake.device[i].current_pool == pool)
 			fake.device[i].current_pool = fake.device[i].default_pool;
 	}
-	if (pool->arena.used_bytes)
+	if (pool->heap.used_bytes)
 		pool->doomed = true;
 	else
 		pool_free(pool);
@@ -135,7 +147,7 @@ FAKE_CUDA(cuMemPoolTrimTo, FAKE_INIT, (CUmemoryPool pool, size_t keep), (pool, k
 {
 	if (!pool_valid(pool))
 		return CUDA_ERROR_INVALID_VALUE;
-	fake_arena_trim(&pool->arena, keep);
+	fake_heap_trim(&pool->heap, keep);
 	return CUDA_SUCCESS;
 }
 
@@ -154,16 +166,16 @@ FAKE_CUDA(cuMemPoolGetAttribute, FAKE_INIT,
 		*(uint64_t *)value = pool->release_threshold;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*(uint64_t *)value = pool->arena.reserved_bytes;
+		*(uint64_t *)value = pool->heap.reserved_bytes;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		*(uint64_t *)value = pool->arena.reserved_high;
+		*(uint64_t *)value = pool->heap.reserved_high;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(uint64_t *)value = pool->arena.used_bytes;
+		*(uint64_t *)value = pool->heap.used_bytes;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(uint64_t *)value = pool->arena.used_high;
+		*(uint64_t *)value = pool->heap.used_high;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -189,12 +201,12 @@ FAKE_CUDA(cuMemPoolSetAttribute, FAKE_INIT,
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		if (*(uint64_t *)value)
 			return CUDA_ERROR_INVALID_VALUE;
-		pool->arena.reserved_high = pool->arena.reserved_bytes;
+		pool->heap.reserved_high = pool->heap.reserved_bytes;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(uint64_t *)value)
 			return CUDA_ERROR_INVALID_VALUE;
-		pool->arena.used_high = pool->arena.used_bytes;
+		pool->heap.used_high = pool->heap.used_bytes;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -334,15 +346,15 @@ static CUresult alloc_from(struct CUmemPoolHandle_st *pool, struct CUstream_st *
 		return fake_capture_alloc(stream, &pool->props, bytes, pointer);
 	if (fake_capture_implicit(stream) != CUDA_SUCCESS)
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	alloc.block = fake_arena_take(&pool->arena, bytes);
-	if (!alloc.block) {
-		/* What other streams gave back may be there after they are through. */
+	alloc.pool_block = fake_heap_take(&pool->heap, bytes);
+	if (!alloc.pool_block) {
+		/* What other pools keep may be there after a synchronisation. */
 		fake_device_wait(pool->device);
-		alloc.block = fake_arena_take(&pool->arena, bytes);
+		alloc.pool_block = fake_heap_take(&pool->heap, bytes);
 	}
-	if (!alloc.block)
+	if (!alloc.pool_block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	alloc.base = (uint64_t)(uintptr_t)fake_block_address(alloc.block);
+	alloc.base = (uint64_t)(uintptr_t)fake_heap_address(&pool->heap, alloc.pool_block);
 	fake_alloc_add(&alloc);
 	*pointer = alloc.base;
 	return CUDA_SUCCESS;

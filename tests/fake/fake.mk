@@ -8,7 +8,7 @@ FAKE_COMMON := machine.c state.c trace.c
 FAKE_CUDA_SRCS := $(FAKE_COMMON) arena.c cuda_array.c cuda_capture.c cuda_context.c cuda_copy.c \
 	cuda_device.c cuda_driver.c cuda_event.c cuda_graph.c cuda_graph_exec.c cuda_ipc.c \
 	cuda_launch.c cuda_lookup.c cuda_memory.c cuda_misc.c cuda_module.c cuda_object.c \
-	cuda_pool.c cuda_stream.c cuda_virtual.c
+	cuda_pool.c cuda_stream.c cuda_virtual.c heap.c
 FAKE_NVML_SRCS := $(FAKE_COMMON) nvml_device.c nvml_event.c nvml_system.c
 FAKE_LIBS := $(FAKE_DIR)/libcuda.so.1 $(FAKE_DIR)/libnvidia-ml.so.1 \
 	$(FAKE_DIR)/libcuda.so $(FAKE_DIR)/libnvidia-ml.so

@@ -6,6 +6,8 @@
 #include "nvml_driver.h"
 
 #define PROCESSES_MAX FAKE_SLOTS_MAX
+/* Measured on an H200. */
+#define SAMPLE_ROOM   72u
 
 /* For answers that are a constant of the simulation. */
 #define CONSTANT(symbol, type, value)                                                              \
@@ -173,13 +175,15 @@ FAKE_NVML(nvmlDeviceGetProcessUtilization, FAKE_INIT,
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	rc = samples_get(device, last, &samples);
-	if (rc != NVML_SUCCESS && !(rc == NVML_ERROR_NOT_FOUND && !list))
+	if (rc != NVML_SUCCESS && rc != NVML_ERROR_NOT_FOUND)
 		return rc;
-	if (!list || *count < samples.count) {
-		/* Room for all that may come, as the driver's ring of samples has it. */
-		*count = list ? samples.count : 100;
+	/* The real call wants room for all samples that it keeps, however few processes there are. */
+	if (!list || *count < SAMPLE_ROOM || *count < samples.count) {
+		*count = samples.count > SAMPLE_ROOM ? samples.count : SAMPLE_ROOM;
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
+	if (rc != NVML_SUCCESS)
+		return rc;
 	for (uint32_t i = 0; i < samples.count; i++) {
 		list[i] = (nvmlProcessUtilizationSample_t){
 			.pid = pid_shown(samples.process[i].pid),
