@@ -2,7 +2,8 @@
 /*
  * Decisions as rows of a table: a cluster and a pod as short texts, and what must come out.
  *
- * A node is "name | card | card …", a card its UUID and words:
+ * A node is "name | card | card …"; behind the name, "link=I,J,SCORE" for the cards at these places. A card is
+ * its UUID and words:
  *	mem=MIB cores=PERCENT slots=N      totals; 16000, 100 and 10 unless given
  *	used=MIB,PERCENT,SLOTS             what is taken
  *	numa=N model=N mode=WORD class=N   model is an index into case_models
@@ -153,6 +154,35 @@ static inline void case_add_card(struct vg_node *node, struct vg_span text, stru
 	node->sums.slots_used += card->slots_used;
 }
 
+/* "name link=0,1,300 link=…" */
+static inline void case_node_words(struct vg_node *node, struct vg_span text,
+				   struct vg_arena *arena)
+{
+	int32_t *links = NULL;
+	struct vg_span word;
+
+	vg_cut(&text, ' ', &word);
+	node->name = vg_arena_strndup(arena, word.data, word.size);
+	while (vg_cut(&text, ' ', &word)) {
+		struct vg_span value = word;
+		struct vg_span part;
+		int32_t number[3];
+
+		vg_cut(&value, '=', &part);
+		assert_true(vg_span_eq(part, "link"));
+		for (size_t i = 0; i < 3; i++) {
+			assert_true(vg_cut(&value, ',', &part));
+			number[i] = case_number(part);
+		}
+		if (!links)
+			links = vg_arena_new_array(arena, node->card_count * node->card_count,
+						   sizeof(*links));
+		links[(uint32_t)number[0] * node->card_count + (uint32_t)number[1]] = number[2];
+		links[(uint32_t)number[1] * node->card_count + (uint32_t)number[0]] = number[2];
+	}
+	node->links = links;
+}
+
 /* "" is a candidate that nothing is known about. */
 static inline void case_cluster(const struct decide_case *c, struct vg_arena *arena,
 				struct case_cluster *ret_cluster)
@@ -162,16 +192,16 @@ static inline void case_cluster(const struct decide_case *c, struct vg_arena *ar
 		struct vg_node *node = &ret_cluster->node[i];
 		struct vg_span rest = VG_SPAN(c->nodes[i]);
 		struct vg_span piece;
+		struct vg_span head;
 
 		ret_cluster->count++;
 		if (!rest.size)
 			continue;
-		vg_cut(&rest, '|', &piece);
-		piece = vg_trim(piece);
-		node->name = vg_arena_strndup(arena, piece.data, piece.size);
+		vg_cut(&rest, '|', &head);
 		node->cards = vg_arena_new_array(arena, CASE_CARDS, sizeof(*node->cards));
 		while (vg_cut(&rest, '|', &piece))
 			case_add_card(node, vg_trim(piece), arena);
+		case_node_words(node, vg_trim(head), arena);
 		ret_cluster->candidates[i] = node;
 	}
 }

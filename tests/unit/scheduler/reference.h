@@ -211,37 +211,115 @@ static void ref_sort(const struct vg_policy *policy, struct ref_offer *offers, s
 			}
 }
 
+/* ---- linked cards ----------------------------------------------------------------------------- */
+
+static int64_t ref_links(const struct vg_node *node, const size_t *cards, size_t count)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; node->links && i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			sum += node->links[cards[i] * node->card_count + cards[j]];
+	return sum;
+}
+
+/*
+ * docs/decision.md, "Linked cards": every set of `need` cards of the list, in the order of the list; the
+ * first of the best ones. One card: the one whose links to all others of the list are the least.
+ */
+static int64_t ref_best_linked(const struct vg_node *node, const size_t *list, size_t count,
+			       size_t need, size_t *ret_cards)
+{
+	int64_t best = INT64_MIN;
+
+	if (need == 1) {
+		for (size_t i = 0; i < count; i++) {
+			int64_t loss = 0;
+
+			for (size_t j = 0; j < count; j++) {
+				size_t pair[2] = { list[i], list[j] };
+
+				loss += ref_links(node, pair, 2);
+			}
+			if (i == 0 || -loss > best) {
+				best = -loss;
+				ret_cards[0] = list[i];
+			}
+		}
+		return 0;
+	}
+	for (uint32_t set = 1u << count; set-- > 0;) {
+		size_t cards[REF_CARDS];
+		size_t size = 0;
+
+		for (size_t i = 0; i < count; i++)
+			if (set >> (count - 1 - i) & 1)
+				cards[size++] = list[i];
+		if (size == need && ref_links(node, cards, size) > best) {
+			best = ref_links(node, cards, size);
+			memcpy(ret_cards, cards, size * sizeof(*cards));
+		}
+	}
+	return best;
+}
+
 /* ---- one container ---------------------------------------------------------------------------- */
 
-/* The first `need` offers, or the best NUMA node's; the number of cards that were written. */
-static size_t ref_choose(const struct vg_policy *policy, const struct ref_offer *offers,
-			 size_t count, size_t need, bool numa_bind, size_t *cards)
+/* The `need` best offers of these. Returns how well they are linked. */
+static int64_t ref_take(const struct vg_node *node, bool linked, const struct ref_offer *offers,
+			size_t count, size_t need, size_t *cards)
+{
+	size_t list[REF_CARDS];
+
+	for (size_t i = 0; i < count; i++)
+		list[i] = offers[i].card;
+	if (linked)
+		return ref_best_linked(node, list, count, need, cards);
+	memcpy(cards, list, need * sizeof(*list));
+	return 0;
+}
+
+/* The best `need` cards of the node, or of one NUMA node; the number of cards that were written. */
+static size_t ref_choose(const struct vg_policy *policy, const struct vg_node *node, bool linked,
+			 const struct ref_offer *offers, size_t count, size_t need, bool numa_bind,
+			 size_t *cards)
 {
 	struct ref_offer best = { 0 };
+	int64_t best_links = 0;
 	bool found = false;
 
-	if (!numa_bind) {
-		for (size_t i = 0; i < need && i < count; i++)
-			cards[i] = offers[i].card;
-		return count < need ? 0 : need;
+	if (count < need)
+		return 0;
+	/* A single card is of one NUMA node wherever it is. */
+	if (!numa_bind || (linked && need == 1)) {
+		ref_take(node, linked, offers, count, need, cards);
+		return need;
 	}
 	for (int numa = -3; numa < 10; numa++) {
 		struct ref_offer group = { .numa = numa };
-		size_t mine[REF_CARDS];
+		struct ref_offer mine[REF_CARDS];
+		size_t trial[REF_CARDS];
 		size_t size = 0;
+		int64_t links;
 
-		for (size_t i = 0; i < count && size < need; i++)
+		for (size_t i = 0; i < count; i++)
 			if (offers[i].numa == numa) {
 				if (size == 0)
 					group.card = offers[i].card;
-				group.score += offers[i].score;
-				mine[size++] = offers[i].card;
+				if (size < need)
+					group.score += offers[i].score;
+				mine[size++] = offers[i];
 			}
-		if (size < need || (found && !ref_before(policy, group, best)))
+		if (size < need)
+			continue;
+		links = ref_take(node, linked, mine, size, need, trial);
+		if (found && (links < best_links ||
+			      (links == best_links && !ref_before(policy, group, best))))
 			continue;
 		best = group;
+		best_links = links;
 		found = true;
-		memcpy(cards, mine, sizeof(mine));
+		memcpy(cards, trial, need * sizeof(*trial));
 	}
 	return found ? need : 0;
 }
@@ -290,6 +368,7 @@ static bool ref_fit_want(const struct ref_pod *pod, const struct vg_want *want,
 {
 	const struct vg_policy *policy = &pod->request->policy;
 	bool numa_bind = pod->request->numa_bind && want->class_index == 0;
+	bool linked = policy->topology && want->class_index == 0 && node->links;
 	struct ref_offer offers[REF_CARDS];
 	size_t cards[REF_CARDS];
 	size_t of_class = 0;
@@ -313,7 +392,8 @@ static bool ref_fit_want(const struct ref_pod *pod, const struct vg_want *want,
 		return false;
 	}
 	ref_sort(policy, offers, count);
-	chosen = ref_choose(policy, offers, count, (size_t)want->count, numa_bind, cards);
+	chosen = ref_choose(policy, node, linked, offers, count, (size_t)want->count, numa_bind,
+			    cards);
 	if (!chosen) {
 		ref_blame(pod, want, node, numa_bind, verdict);
 		return false;

@@ -13,6 +13,7 @@
 #define CASES_DEFAULT 50000
 #define NODES_MAX     8
 #define CARDS_MAX     16
+#define LINKED_MAX    9
 
 static uint64_t cases = CASES_DEFAULT;
 static uint64_t first_seed = 1;
@@ -48,6 +49,7 @@ struct world {
 	struct vg_card card[NODES_MAX][CARDS_MAX];
 	char name[NODES_MAX][16];
 	char uuid[NODES_MAX][CARDS_MAX][16];
+	int32_t links[NODES_MAX][LINKED_MAX * LINKED_MAX];
 	const struct vg_node *candidates[NODES_MAX];
 	size_t count;
 	struct vg_request request;
@@ -123,6 +125,29 @@ static void draw_node(struct world *world, size_t i)
 		node->sums.slots += card->slots;
 		node->sums.slots_used += card->slots_used;
 	}
+}
+
+/* Few different scores make many ties; many cards would make the slow search too slow. */
+static void draw_links(struct world *world, size_t i)
+{
+	struct vg_node *node = &world->node[i];
+	size_t count = node->card_count;
+	int32_t *links = world->links[i];
+	uint32_t shape = draw(3);
+
+	if (count > LINKED_MAX || draw(3) == 0)
+		return;
+	for (size_t a = 0; a < count; a++) {
+		links[a * count + a] = 0;
+		for (size_t b = a + 1; b < count; b++) {
+			int32_t score = shape == 0   ? (a / 4 == b / 4) * 300
+					: shape == 1 ? (int32_t)draw(3) - 1
+						     : (int32_t)draw(1000);
+
+			links[a * count + b] = links[b * count + a] = score;
+		}
+	}
+	node->links = links;
 }
 
 static struct vg_words draw_words(const char *list, struct vg_arena *arena)
@@ -210,6 +235,7 @@ static void draw_world(struct world *world, struct vg_arena *arena)
 	*world = (struct world){ .count = draw(NODES_MAX + 1) };
 	for (size_t i = 0; i < world->count; i++) {
 		draw_node(world, i);
+		draw_links(world, i);
 		world->candidates[i] = draw(15) ? &world->node[i] : NULL;
 	}
 	draw_request(world, arena);
