@@ -361,6 +361,11 @@ static int parse_want(const struct vg_container *container, const struct vg_clas
 	return 0;
 }
 
+static bool names_count(const struct vg_container *container, const struct vg_class *class)
+{
+	return vg_container_resource(container, class->resource_count) != NULL;
+}
+
 static int parse_wants(const struct vg_pod *pod, const struct vg_classes *classes,
 		       struct vg_arena *arena, struct vg_request *request, struct vg_err *err)
 {
@@ -385,6 +390,8 @@ static int parse_wants(const struct vg_pod *pod, const struct vg_classes *classe
 				continue;
 			want.container = (uint16_t)i;
 			want.class_index = (uint8_t)c;
+			if (!request->uncounted && !names_count(container, &classes->item[c]))
+				request->uncounted = container->name;
 			request->wants[request->want_count++] = want;
 		}
 	}

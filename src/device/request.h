@@ -68,6 +68,9 @@ struct vg_request {
 	size_t want_count;     /* 0: the pod asks for no device */
 	size_t container_count;
 	uint8_t *kinds; /* enum vg_container_kind per container */
+	/* A container that names no count, so that the class's default was taken, as the webhook would have
+	 * written it; NULL: none. kubelet hands out no card for it unless that is done. */
+	const char *uncounted;
 	struct vg_policy policy;
 	struct vg_words use_type; /* the model must contain one, ASCII case ignored */
 	struct vg_words nouse_type;

@@ -3,6 +3,7 @@
  * POST /filter: kube-scheduler asks which of these nodes can take the pod. The answer is one node, and its
  * cards are reserved for the pod. Errors of any kind are HTTP 200 with "Error", as kube-scheduler wants.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -99,6 +100,14 @@ static enum vg_step_result step_understand(struct vg_job *job)
 	if (vg_request_parse(&filter->args.pod, options->classes, &options->policy, job->arena,
 			     &filter->request, &filter->err) < 0)
 		return refuse_everywhere(filter);
+	if (filter->request.uncounted) {
+		vg_fail(&filter->err, EINVAL,
+			"container \"%s\" asks for a part of a card, but names no number of cards: the "
+			"admission webhook would have added it, and did not see this pod; is the webhook "
+			"running? Or write the number into the pod",
+			filter->request.uncounted);
+		return refuse_everywhere(filter);
+	}
 	if (filter->request.want_count)
 		return VG_STEP_NEXT;
 	filter->result.nodes_json = filter->args.nodes_json;

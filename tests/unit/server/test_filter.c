@@ -99,6 +99,23 @@ static void test_replies(void **state)
 }
 
 /* Each is HTTP 200 with an Error that says where, and nothing else happens. */
+/* With a default count, the webhook writes it: a pod without it went past the webhook. */
+static void test_uncounted(void **state)
+{
+	struct world *world = small_cluster();
+
+	(void)state;
+	world->classes.item[0].default_count = 1;
+	world_ask(world, "/filter", "{\"Pod\":" POD("u6", "\"nvidia.com/gpumem\":\"100\"") "}");
+	expect_reply(
+		world, "kubelet would hand out nothing", 200,
+		"{\"Nodes\":null,\"NodeNames\":null," EMPTY
+		",\"Error\":\"container \\\"main\\\" asks for a part of a card, but names no "
+		"number of cards: the admission webhook would have added it, and did not see this "
+		"pod; is the webhook running? Or write the number into the pod\"}");
+	world_free(world);
+}
+
 static void test_bad_bodies(void **state)
 {
 	static const struct row rows[] = {
@@ -357,11 +374,11 @@ static void test_captured(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies),      cmocka_unit_test(test_bad_bodies),
-		cmocka_unit_test(test_deep_nesting), cmocka_unit_test(test_too_many_names),
-		cmocka_unit_test(test_not_ready),    cmocka_unit_test(test_reserves),
-		cmocka_unit_test(test_learns),       cmocka_unit_test(test_simulation),
-		cmocka_unit_test(test_captured),
+		cmocka_unit_test(test_replies),        cmocka_unit_test(test_uncounted),
+		cmocka_unit_test(test_bad_bodies),     cmocka_unit_test(test_deep_nesting),
+		cmocka_unit_test(test_too_many_names), cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_reserves),       cmocka_unit_test(test_learns),
+		cmocka_unit_test(test_simulation),     cmocka_unit_test(test_captured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
