@@ -92,7 +92,7 @@ static uint64_t level_bytes(const struct format *f, unsigned int channels, uint6
 	row = times((width + f->block - 1u) / f->block, f->bits);
 	if (!f->packed)
 		row = times(row, channels == 3 ? 4 : channels);
-	row = up((row + 7) / 8, 64);
+	row = up(row / 8 + (row % 8 != 0), 64);
 	while (group < 128 && group < rows)
 		group *= 2;
 	return times(times(row, up(rows, group)), layers);

@@ -39,3 +39,41 @@ check-exports: $(BUILD)/libvgpu.so
 
 PROGRAMS_EXTRA += $(BUILD)/libvgpu.so
 TEST_EXTRA += check-exports
+
+# ---- tests over the fake driver ------------------------------------------------------------------------
+
+GUEST_TESTS := $(BUILD)/guest-tests
+GUEST_UNIT := limiter_budget limiter_simulation tenancy array_size
+GUEST_PROGRAMS := $(addprefix $(GUEST_TESTS)/,test_lookup test_guest ask paths race share cost paths-linked)
+# Sources that need nothing of the rest, linked into their unit tests.
+GUEST_PURE := $(addprefix $(GUEST_DIR)/libvgpu/,limiter_budget.o tenancy.o array_size.o)
+GUEST_TEST_CC = $(CC) $(CPPFLAGS) -Itests $(BASE_CFLAGS) -Wno-missing-prototypes
+
+$(GUEST_TESTS)/unit/test_%: tests/unit/libvgpu/test_%.c $(GUEST_PURE)
+	@mkdir -p $(@D)
+	@echo "  TESTCC  $<"
+	@$(GUEST_TEST_CC) -o $@ $< $(GUEST_PURE) $(SANFLAGS) -lcmocka -lm
+$(GUEST_TESTS)/paths-linked: tests/gpu/paths.c tests/gpu/gpu.h $(FAKE_LIBS)
+	@mkdir -p $(@D)
+	@$(GUEST_TEST_CC) -DLINKED -o $@ $< $(FAKE_DIR)/libcuda.so.1 $(SANFLAGS) -ldl
+$(GUEST_TESTS)/%: tests/unit/libvgpu/%.c tests/gpu/gpu.h
+	@mkdir -p $(@D)
+	@echo "  TESTCC  $<"
+	@$(GUEST_TEST_CC) -o $@ $< $(SANFLAGS) -ldl -lcmocka -lpthread
+$(GUEST_TESTS)/%: tests/gpu/%.c tests/gpu/gpu.h
+	@mkdir -p $(@D)
+	@echo "  TESTCC  $<"
+	@$(GUEST_TEST_CC) -o $@ $< $(SANFLAGS) -ldl -lm
+
+.PHONY: test-libvgpu gpu-test gpu-bench
+test-libvgpu: $(BUILD)/libvgpu.so fake $(GUEST_UNIT:%=$(GUEST_TESTS)/unit/test_%) $(GUEST_PROGRAMS)
+	@scripts/run-tests.sh $(GUEST_UNIT:%=$(GUEST_TESTS)/unit/test_%)
+	@tests/unit/libvgpu/run.sh $(BUILD)/libvgpu.so $(FAKE_DIR) $(GUEST_TESTS)
+
+# On a machine with an NVIDIA GPU.
+gpu-test: $(BUILD)/libvgpu.so
+	@BUILD=$(BUILD) tests/gpu/run.sh paths race torch
+gpu-bench: $(BUILD)/libvgpu.so
+	@BUILD=$(BUILD) tests/gpu/run.sh cost share tenants torch
+
+TEST_EXTRA += test-libvgpu

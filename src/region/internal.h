@@ -31,6 +31,6 @@ uint64_t region_start_time(int32_t pid);
 uint64_t region_pid_namespace(void);
 /* Under region_lock() or while nobody else can be attached. */
 int region_reclaim_locked(struct region *r);
-int region_slots_alive(const struct region *r);
+bool region_some_alive(const struct region *r);
 
 #endif

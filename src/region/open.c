@@ -165,10 +165,11 @@ static int init_all(struct region *r, const struct region_setup *setup)
  */
 static void adopt(struct region *r, const struct region_setup *setup)
 {
-	(void)region_reclaim(r);
-	if (r->ext->flags & VGPU_REGION_SEALED)
+	/* One living process is enough to know: hundreds may be starting at this moment. */
+	if (region_some_alive(r))
 		return;
-	if (region_slots_alive(r) == 0)
+	(void)region_reclaim(r);
+	if (!(r->ext->flags & VGPU_REGION_SEALED))
 		write_limits(r, setup, true);
 }
 
@@ -248,7 +249,9 @@ static int start(struct region *r, const struct region_setup *setup, struct regi
 		goto out;
 	}
 	/* Blocks, not holes: a full disk must fail here, not as SIGBUS in somebody's program. */
-	e = -posix_fallocate(r->fd, 0, (off_t)VGPU_REGION_FILE_BYTES);
+	if (st.st_size < (off_t)VGPU_REGION_FILE_BYTES ||
+	    (uint64_t)st.st_blocks * 512 < VGPU_REGION_FILE_BYTES)
+		e = -posix_fallocate(r->fd, 0, (off_t)VGPU_REGION_FILE_BYTES);
 	if (e < 0) {
 		region_fail(fault, "cannot hold %zu bytes: %s", VGPU_REGION_FILE_BYTES,
 			    strerror(-e));

@@ -78,16 +78,6 @@ bool region_slot_alive(const struct region *r, int slot)
 	return start != 0 && (LOAD(&ext->start_time) == 0 || LOAD(&ext->start_time) == start);
 }
 
-int region_slots_alive(const struct region *r)
-{
-	int count = LOAD(&r->base->slot_count), alive = 0;
-
-	for (int i = 0; i < count && i < VGPU_REGION_SLOTS; i++)
-		if (LOAD(&r->base->slot[i].pid) != 0 && region_slot_alive(r, i))
-			alive++;
-	return alive;
-}
-
 static int bounded_count(const struct region *r)
 {
 	int count = LOAD(&r->base->slot_count);
@@ -95,6 +85,15 @@ static int bounded_count(const struct region *r)
 	if (count < 0)
 		return 0;
 	return count > VGPU_REGION_SLOTS ? VGPU_REGION_SLOTS : count;
+}
+
+bool region_some_alive(const struct region *r)
+{
+	/* The newest first: they are the most likely to live. */
+	for (int i = bounded_count(r) - 1; i >= 0; i--)
+		if (LOAD(&r->base->slot[i].pid) != 0 && region_slot_alive(r, i))
+			return true;
+	return false;
 }
 
 /* Readers skip status 0, so it goes first and pid, which frees the slot, last. */
