@@ -158,6 +158,22 @@ CUresult fake_capture_implicit(struct CUstream_st *stream)
 	return rc;
 }
 
+CUresult fake_capture_in(struct CUctx_st *context)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (struct fake_object *object = context->objects; fake.captures && object;
+	     object = object->next) {
+		struct CUstream_st *stream = (struct CUstream_st *)object;
+
+		if (object->kind != FAKE_STREAM || !stream->capture)
+			continue;
+		stream->capture->invalid = true;
+		rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	return rc;
+}
+
 CUresult fake_capture_event(struct CUevent_st *event)
 {
 	event->capture->invalid = true;
@@ -535,7 +551,7 @@ FAKE_CUDA_STREAM(cuStreamUpdateCaptureDependencies_v2, FAKE_INIT,
 	return update(handle, nodes, count, flags);
 }
 
-FAKE_CUDA(cuThreadExchangeStreamCaptureMode, FAKE_ANY, (CUstreamCaptureMode * mode), (mode))
+FAKE_CUDA(cuThreadExchangeStreamCaptureMode, FAKE_INIT, (CUstreamCaptureMode * mode), (mode))
 {
 	CUstreamCaptureMode now = thread_mode;
 

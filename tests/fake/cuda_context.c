@@ -61,12 +61,11 @@ static struct CUctx_st *context_new(uint32_t device)
 	return context;
 }
 
-/* The heap for malloc() in kernels: the size that it starts with is part of the context's own. */
-static uint64_t heap_bytes(size_t limit)
+static uint64_t context_cost(const struct fake_device *device)
 {
-	size_t start = limit_defaults[CU_LIMIT_MALLOC_HEAP_SIZE];
+	const struct fake_card *card = fake_unit_card(&fake.machine, device->unit);
 
-	return limit > start ? fake_page_round(limit - start) : 0;
+	return card->context_bytes + card->unlisted_bytes;
 }
 
 /* Gives life to a context, which costs memory on its card. */
@@ -74,7 +73,7 @@ static CUresult context_start(struct CUctx_st *context, unsigned int flags, unsi
 {
 	struct fake_device *device = &fake.device[context->device];
 
-	if (!fake_charge(device, fake_unit_card(&fake.machine, device->unit)->context_bytes))
+	if (!fake_charge(device, context_cost(device)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->id = ++fake.next_id;
 	context->flags = flags;
@@ -107,9 +106,8 @@ static void context_stop(struct CUctx_st *context)
 	fake_device_wait(context->device);
 	fake_context_empty(context);
 	fake_pools_empty(context->device);
-	fake_uncharge(device, heap_bytes(context->limit[CU_LIMIT_MALLOC_HEAP_SIZE]));
 	fake_contexts_add(fake.state, device->unit, -1);
-	fake_uncharge(device, fake_unit_card(&fake.machine, device->unit)->context_bytes);
+	fake_uncharge(device, context_cost(device));
 }
 
 void fake_context_empty(struct CUctx_st *context)
@@ -277,7 +275,8 @@ static CUresult context_create(CUcontext *ret_context, unsigned int flags, CUdev
 FAKE_CUDA(cuCtxCreate, FAKE_INIT, (CUcontext * context, unsigned int flags, CUdevice ordinal),
 	  (context, flags, ordinal))
 {
-	return context_create(context, flags, ordinal, 3010);
+	/* Contexts of the 32-bit interface are not made any more. */
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 FAKE_CUDA(cuCtxCreate_v2, FAKE_INIT, (CUcontext * context, unsigned int flags, CUdevice ordinal),
@@ -470,9 +469,16 @@ FAKE_CUDA(cuCtxGetApiVersion, FAKE_INIT, (CUcontext handle, unsigned int *versio
 
 /* ---- waiting and settings ---- */
 
+static CUresult synchronize(struct CUctx_st *context)
+{
+	CUresult rc = fake_capture_in(context);
+
+	return rc == CUDA_SUCCESS ? fake_device_wait(context->device) : rc;
+}
+
 FAKE_CUDA(cuCtxSynchronize, FAKE_CURRENT | FAKE_UNSAFE, (void), ())
 {
-	return fake_device_wait(fake_current()->device);
+	return synchronize(fake_current());
 }
 
 FAKE_CUDA(cuCtxSynchronize_v2, FAKE_INIT | FAKE_UNSAFE, (CUcontext handle), (handle))
@@ -480,7 +486,7 @@ FAKE_CUDA(cuCtxSynchronize_v2, FAKE_INIT | FAKE_UNSAFE, (CUcontext handle), (han
 	struct CUctx_st *context;
 	CUresult rc = context_or_current(handle, &context);
 
-	return rc == CUDA_SUCCESS ? fake_device_wait(context->device) : rc;
+	return rc == CUDA_SUCCESS ? synchronize(context) : rc;
 }
 
 FAKE_CUDA(cuCtxGetFlags, FAKE_CURRENT, (unsigned int *flags), (flags))
@@ -501,20 +507,10 @@ FAKE_CUDA(cuCtxSetFlags, FAKE_CURRENT, (unsigned int flags), (flags))
 
 FAKE_CUDA(cuCtxSetLimit, FAKE_CURRENT, (CUlimit limit, size_t value), (limit, value))
 {
-	struct CUctx_st *context = fake_current();
-	struct fake_device *device = &fake.device[context->device];
-
 	if (limit < 0 || limit >= CU_LIMIT_COUNT)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
-		uint64_t had = heap_bytes(context->limit[limit]), wants = heap_bytes(value);
-
-		if (value > 1ull << 46 || (wants > had && !fake_charge(device, wants - had)))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (wants < had)
-			fake_uncharge(device, had - wants);
-	}
-	context->limit[limit] = value;
+	/* Measured: a larger heap takes nothing yet; a kernel that needs it would. */
+	fake_current()->limit[limit] = value;
 	return CUDA_SUCCESS;
 }
 

@@ -109,7 +109,8 @@ struct fake_device {
 	struct CUmemPoolHandle_st *default_pool, *current_pool;
 	/* Physical memory for the allocation nodes of graphs. */
 	uint64_t graph_reserved, graph_reserved_high;
-	uint64_t graph_used, graph_used_high;
+	uint64_t graph_used_high;
+	uint64_t graph_orphans; /* allocations in use whose executable graph is gone */
 
 	bool queue_open;
 	uint32_t queue;
@@ -277,6 +278,7 @@ struct fake_alloc {
 	struct CUphysical_st *physical; /* cuMemMap() */
 	uint32_t graph_refs;		/* FAKE_MEM_GRAPH: nodes and executable graphs that name it */
 	bool graph_live;		/* allocated by a launch and not freed since */
+	bool graph_orphan;		/* and the executable graph is gone */
 	int share;			/* descriptor + 1 once it is exported */
 	/* FAKE_MEM_IMPORTED: how often it was opened, and where it comes from. */
 	uint32_t opens, pid_of_other;
@@ -319,6 +321,7 @@ struct CUmemPoolHandle_st {
 	int reuse[3];
 	struct fake_heap heap;
 	int access[FAKE_CARDS_MAX];
+	uint64_t used_shown, used_shown_high; /* what the attributes say: bytes as asked for */
 	bool doomed; /* destroyed, but memory of it is still out */
 	struct CUmemPoolHandle_st *next_pool;
 };
@@ -445,6 +448,8 @@ CUresult fake_capture_free(struct CUstream_st *stream, CUdeviceptr pointer);
 CUresult fake_capture_host(struct CUstream_st *stream, CUhostFn fn, void *data);
 CUresult fake_capture_record(struct CUstream_st *stream, struct CUevent_st *event, bool external);
 CUresult fake_capture_wait(struct CUstream_st *stream, struct CUevent_st *event, bool external);
+/* For waiting for a whole context: whether one of its streams is being captured. */
+CUresult fake_capture_in(struct CUctx_st *context);
 /* For work on the legacy stream, which no captured stream can let through. */
 CUresult fake_capture_implicit(struct CUstream_st *stream);
 /* An event that stands for a point in a capture cannot be waited for. */

@@ -91,29 +91,39 @@ FAKE_CUDA_STREAM(cuEventRecordWithFlags, FAKE_INIT,
 	return event_record(event, handle, flags);
 }
 
-FAKE_CUDA(cuEventQuery, FAKE_INIT | FAKE_UNSAFE, (CUevent event), (event))
+/* That the event stands for a point in a capture counts more than that others capture. */
+static CUresult looked_at(CUevent event)
 {
 	if (!fake_is(event, FAKE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (event->capture)
 		return fake_capture_event(event);
+	return fake.captures ? fake_capture_forbids() : CUDA_SUCCESS;
+}
+
+FAKE_CUDA(cuEventQuery, FAKE_INIT, (CUevent event), (event))
+{
+	CUresult rc = looked_at(event);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	/* One that was never recorded is complete. */
 	return !event->mark || fake_mark_look(event->mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-FAKE_CUDA(cuEventSynchronize, FAKE_INIT | FAKE_UNSAFE, (CUevent event), (event))
+FAKE_CUDA(cuEventSynchronize, FAKE_INIT, (CUevent event), (event))
 {
-	if (!fake_is(event, FAKE_EVENT))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (event->capture)
-		return fake_capture_event(event);
+	CUresult rc = looked_at(event);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return event->mark ? fake_mark_wait(event->mark) : CUDA_SUCCESS;
 }
 
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
 {
 	if (!milliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_HANDLE; /* measured */
 	if (!fake_is(start, FAKE_EVENT) || !fake_is(end, FAKE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING || !start->mark || !end->mark)

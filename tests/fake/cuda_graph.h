@@ -79,6 +79,7 @@ struct CUgraphExec_st {
 	size_t count;
 	/* Memory of its allocation nodes: the most that lives at once while it runs. */
 	uint64_t peak_bytes;
+	bool mapped;		   /* has that much of the device's reserve */
 	struct fake_mark *running; /* the end of the last launch */
 	struct fake_held *held;
 	struct CUgraphExec_st *next, *previous;

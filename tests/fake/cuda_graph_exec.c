@@ -14,17 +14,68 @@ static struct CUgraphExec_st *execs;
 
 /* ---- the reserve ---- */
 
-/* What executable graphs that are running hold for themselves. */
-static uint64_t running_bytes(uint32_t device, const struct CUgraphExec_st *but)
+/*
+ * An executable graph that was uploaded or launched keeps physical memory for its allocations until it
+ * is destroyed, or trimmed while none of them is in use. Measured: freeing an allocation changes
+ * nothing in what counts as used.
+ */
+static uint64_t used_bytes(uint32_t device)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = fake.device[device].graph_orphans;
 
 	for (struct CUgraphExec_st *exec = execs; exec; exec = exec->next) {
-		if (exec != but && exec->device == device && exec->running &&
-		    !fake_mark_look(exec->running))
+		if (exec->device == device && exec->mapped)
 			bytes += exec->peak_bytes;
 	}
 	return bytes;
+}
+
+static void note_used(uint32_t device)
+{
+	if (used_bytes(device) > fake.device[device].graph_used_high)
+		fake.device[device].graph_used_high = used_bytes(device);
+}
+
+static struct fake_alloc *alloc_of(CUdeviceptr pointer)
+{
+	struct fake_alloc *alloc = fake_alloc_find(pointer);
+
+	return alloc && alloc->kind == FAKE_MEM_GRAPH ? alloc : NULL;
+}
+
+/* Bytes of its allocations that a launch left and nobody freed. */
+static uint64_t live_bytes(const struct CUgraphExec_st *exec)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < exec->count; i++) {
+		const struct fake_action *action = &exec->items[i].action;
+		const struct fake_alloc *alloc;
+
+		if (action->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+			continue;
+		alloc = alloc_of(action->alloc.what.dptr);
+		if (alloc && alloc->graph_live)
+			bytes += fake_page_round(alloc->bytes);
+	}
+	return bytes;
+}
+
+static void trim(uint32_t ordinal)
+{
+	struct fake_device *device = &fake.device[ordinal];
+	uint64_t keep;
+
+	for (struct CUgraphExec_st *exec = execs; exec; exec = exec->next) {
+		if (exec->device == ordinal && exec->mapped && !live_bytes(exec) &&
+		    (!exec->running || fake_mark_look(exec->running)))
+			exec->mapped = false;
+	}
+	keep = used_bytes(ordinal);
+	if (device->graph_reserved > keep) {
+		fake_uncharge(device, device->graph_reserved - keep);
+		device->graph_reserved = keep;
+	}
 }
 
 static bool reserve(struct fake_device *device, uint64_t bytes)
@@ -43,31 +94,26 @@ static CUresult reserve_for(struct CUgraphExec_st *exec)
 {
 	struct fake_device *device = &fake.device[exec->device];
 
-	if (!exec->peak_bytes ||
-	    reserve(device, device->graph_used + running_bytes(exec->device, exec) + exec->peak_bytes))
+	if (exec->mapped || !exec->peak_bytes)
 		return CUDA_SUCCESS;
-	/* What runs now may give enough back. */
-	fake_device_wait(exec->device);
-	return reserve(device, device->graph_used + running_bytes(exec->device, exec) +
-				       exec->peak_bytes) ?
-		       CUDA_SUCCESS :
-		       CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static void live_add(struct fake_alloc *alloc)
-{
-	struct fake_device *device = &fake.device[alloc->device];
-
-	alloc->graph_live = true;
-	device->graph_used += fake_page_round(alloc->bytes);
-	if (device->graph_used > device->graph_used_high)
-		device->graph_used_high = device->graph_used;
+	if (!reserve(device, used_bytes(exec->device) + exec->peak_bytes)) {
+		/* What other graphs keep without need is taken first. */
+		fake_device_wait(exec->device);
+		trim(exec->device);
+		if (!reserve(device, used_bytes(exec->device) + exec->peak_bytes))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	exec->mapped = true;
+	note_used(exec->device);
+	return CUDA_SUCCESS;
 }
 
 static void live_remove(struct fake_alloc *alloc)
 {
 	alloc->graph_live = false;
-	fake.device[alloc->device].graph_used -= fake_page_round(alloc->bytes);
+	if (alloc->graph_orphan)
+		fake.device[alloc->device].graph_orphans -= fake_page_round(alloc->bytes);
+	alloc->graph_orphan = false;
 	if (!alloc->graph_refs)
 		fake_alloc_release(alloc);
 }
@@ -90,9 +136,7 @@ static CUresult memory_attribute(CUdevice ordinal, CUgraphMem_attribute attribut
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	used = device->graph_used + running_bytes((uint32_t)ordinal, NULL);
-	if (used > device->graph_used_high)
-		device->graph_used_high = used;
+	used = used_bytes((uint32_t)ordinal);
 	if (set) {
 		/* High-water marks can be put back to the present, nothing else be set. */
 		if (*(uint64_t *)value)
@@ -140,16 +184,9 @@ FAKE_CUDA(cuDeviceSetGraphMemAttribute, FAKE_INIT,
 
 FAKE_CUDA(cuDeviceGraphMemTrim, FAKE_INIT, (CUdevice ordinal), (ordinal))
 {
-	struct fake_device *device = fake_device(ordinal);
-	uint64_t keep;
-
-	if (!device)
+	if (!fake_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
-	keep = device->graph_used + running_bytes((uint32_t)ordinal, NULL);
-	if (device->graph_reserved > keep) {
-		fake_uncharge(device, device->graph_reserved - keep);
-		device->graph_reserved = keep;
-	}
+	trim((uint32_t)ordinal);
 	return CUDA_SUCCESS;
 }
 
@@ -240,7 +277,7 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long 
 {
 	struct builder builder = { 0 };
 	struct CUgraphExec_st *exec;
-	uint32_t device = fake_current() ? fake_current()->device : 0;
+	uint32_t device = fake_current()->device;
 
 	if (!ret_exec || !fake_is(graph, FAKE_GRAPH) || graph->capture || (flags & ~FLAGS_KNOWN))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -272,6 +309,18 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long 
 
 static void exec_free(struct CUgraphExec_st *exec)
 {
+	/* What is in use stays so until somebody frees it. */
+	for (size_t i = 0; i < exec->count; i++) {
+		const struct fake_action *action = &exec->items[i].action;
+		struct fake_alloc *alloc = action->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ?
+						   alloc_of(action->alloc.what.dptr) :
+						   NULL;
+
+		if (alloc && alloc->graph_live && !alloc->graph_orphan) {
+			alloc->graph_orphan = true;
+			fake.device[alloc->device].graph_orphans += fake_page_round(alloc->bytes);
+		}
+	}
 	if (exec->previous)
 		exec->previous->next = exec->next;
 	else
@@ -299,14 +348,14 @@ static CUresult instantiate_old(CUgraphExec *exec, CUgraph graph, CUgraphNode *e
 	return rc;
 }
 
-FAKE_CUDA(cuGraphInstantiate, FAKE_INIT,
+FAKE_CUDA(cuGraphInstantiate, FAKE_CURRENT | FAKE_UNSAFE,
 	  (CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
 	  (exec, graph, error_node, log, log_bytes))
 {
 	return instantiate_old(exec, graph, error_node, log, log_bytes);
 }
 
-FAKE_CUDA(cuGraphInstantiate_v2, FAKE_INIT,
+FAKE_CUDA(cuGraphInstantiate_v2, FAKE_CURRENT | FAKE_UNSAFE,
 	  (CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
 	  (exec, graph, error_node, log, log_bytes))
 {
@@ -314,7 +363,7 @@ FAKE_CUDA(cuGraphInstantiate_v2, FAKE_INIT,
 }
 
 /* Uploading needs a stream, which this form does not have. */
-FAKE_CUDA(cuGraphInstantiateWithFlags, FAKE_INIT,
+FAKE_CUDA(cuGraphInstantiateWithFlags, FAKE_CURRENT | FAKE_UNSAFE,
 	  (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
 {
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
@@ -348,14 +397,14 @@ static CUresult with_params(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANT
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuGraphInstantiateWithParams, FAKE_INIT,
+FAKE_CUDA(cuGraphInstantiateWithParams, FAKE_CURRENT | FAKE_UNSAFE,
 	  (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
 	  (exec, graph, params))
 {
 	return with_params(exec, graph, params, params ? params->hUploadStream : NULL);
 }
 
-FAKE_CUDA(cuGraphInstantiateWithParams_ptsz, FAKE_INIT,
+FAKE_CUDA(cuGraphInstantiateWithParams_ptsz, FAKE_CURRENT | FAKE_UNSAFE,
 	  (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
 	  (exec, graph, params))
 {
@@ -381,13 +430,6 @@ FAKE_CUDA(cuGraphExecGetFlags, FAKE_INIT, (CUgraphExec exec, cuuint64_t *flags),
 }
 
 /* ---- launching ---- */
-
-static struct fake_alloc *alloc_of(CUdeviceptr pointer)
-{
-	struct fake_alloc *alloc = fake_alloc_find(pointer);
-
-	return alloc && alloc->kind == FAKE_MEM_GRAPH ? alloc : NULL;
-}
 
 /* Memory that an earlier launch left behind stands in the way of the next, unless the graph was made
  * to free it then. */
@@ -418,8 +460,8 @@ static void memory_after(struct CUgraphExec_st *exec)
 
 		if (action->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 			alloc = alloc_of(action->alloc.what.dptr);
-			if (alloc && !alloc->graph_live)
-				live_add(alloc);
+			if (alloc)
+				alloc->graph_live = true;
 		} else if (action->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
 			alloc = alloc_of(action->free);
 			if (alloc && alloc->graph_live)
@@ -517,26 +559,6 @@ CUresult fake_graph_launch(struct CUgraphExec_st *exec, struct CUstream_st *stre
 	return rc;
 }
 
-/* A launch into a captured stream becomes a child of the captured graph. */
-static CUresult capture_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
-{
-	struct fake_action action = { .type = CU_GRAPH_NODE_TYPE_GRAPH };
-	struct CUgraphNode_st *last = NULL;
-
-	if (exec->peak_bytes)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	action.child = fake_graph_new();
-	for (size_t i = 0; i < exec->count; i++) {
-		struct CUgraphNode_st *node;
-		struct fake_action copy;
-
-		fake_action_copy(&exec->items[i].action, &copy);
-		fake_graph_add(action.child, last ? &last : NULL, last != NULL, &copy, &node);
-		last = node;
-	}
-	return fake_capture_add(stream, &action, NULL);
-}
-
 FAKE_CUDA_STREAM(cuGraphLaunch, FAKE_INIT, (CUgraphExec exec, CUstream handle), (exec, handle),
 		 handle)
 {
@@ -547,9 +569,7 @@ FAKE_CUDA_STREAM(cuGraphLaunch, FAKE_INIT, (CUgraphExec exec, CUstream handle), 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	if (stream->capture)
-		return capture_launch(exec, stream);
-	rc = fake_capture_implicit(stream);
+	rc = fake_capture_refuses(stream);
 	return rc == CUDA_SUCCESS ? fake_graph_launch(exec, stream) : rc;
 }
 

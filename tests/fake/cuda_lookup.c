@@ -63,33 +63,38 @@ static const struct {
 #undef FAKE_STUB
 };
 
+/* CUDA_SUCCESS: the question was one; the answer is in `ret_status`. As measured: a major version that
+ * the driver has not heard of and unknown flags are no question; both flags together are the second. */
 static CUresult lookup(const char *name, void **pfn, int version, cuuint64_t flags, int *ret_status)
 {
 	const char *found = NULL, *per_thread = NULL;
-	bool known = false;
+	bool known = false, has_per_thread = false;
 
-	if (!name || !pfn || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+	if (!name || !pfn || flags > 3 || version / 1000 > fake_cuda_version() / 1000)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		bool in_reach = entries[i].version <= version &&
+				entries[i].version <= fake_cuda_version();
+
 		if (strcmp(entries[i].base, name) != 0)
 			continue;
 		known = true;
-		if (entries[i].version > version ||
-		    entries[i].version > fake_cuda_version())
-			continue;
-		if (entries[i].flavour == NONE)
+		if (entries[i].flavour != NONE) {
+			has_per_thread = true;
+			if (in_reach)
+				per_thread = entries[i].address;
+		} else if (in_reach) {
 			found = entries[i].address;
-		else
-			per_thread = entries[i].address;
+		}
 	}
-	/* What takes no stream has one form for both. */
-	if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && per_thread)
+	/* What takes no stream has one form for both; what has two is not replaced by the other. */
+	if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && has_per_thread)
 		found = per_thread;
 	*pfn = (void *)(uintptr_t)found;
 	*ret_status = found ? CU_GET_PROC_ADDRESS_SUCCESS :
 		      known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
 			      CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 FAKE_CUDA(cuGetProcAddress, FAKE_ANY,
@@ -97,8 +102,9 @@ FAKE_CUDA(cuGetProcAddress, FAKE_ANY,
 	  (symbol, pfn, version, flags))
 {
 	int status;
+	CUresult rc = lookup(symbol, pfn, version, flags, &status);
 
-	return lookup(symbol, pfn, version, flags, &status);
+	return rc == CUDA_SUCCESS && status ? CUDA_ERROR_NOT_FOUND : rc;
 }
 
 FAKE_CUDA(cuGetProcAddress_v2, FAKE_ANY,
@@ -109,8 +115,11 @@ FAKE_CUDA(cuGetProcAddress_v2, FAKE_ANY,
 	int found;
 	CUresult rc = lookup(symbol, pfn, version, flags, &found);
 
-	if (status && rc != CUDA_ERROR_INVALID_VALUE)
+	/* Who can be told why gets no error. */
+	if (rc == CUDA_SUCCESS && status)
 		*status = found;
+	else if (rc == CUDA_SUCCESS && found)
+		rc = CUDA_ERROR_NOT_FOUND;
 	return rc;
 }
 
@@ -119,6 +128,5 @@ FAKE_CUDA(cuGetExportTable, FAKE_ANY, (const void **table, const CUuuid *id), (t
 {
 	if (!table || !id)
 		return CUDA_ERROR_INVALID_VALUE;
-	*table = NULL;
-	return CUDA_ERROR_NOT_FOUND;
+	return CUDA_ERROR_INVALID_VALUE;
 }

@@ -105,6 +105,7 @@ void fake_alloc_release(struct fake_alloc *alloc)
 
 	switch (alloc->kind) {
 	case FAKE_MEM_POOL:
+		alloc->pool->used_shown -= alloc->bytes;
 		fake_pool_block_free(alloc->pool, alloc->pool_block);
 		break;
 	case FAKE_MEM_DEVICE:
@@ -255,12 +256,16 @@ CUresult fake_managed_move(struct fake_alloc *alloc, CUmemLocation to)
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuMemFree_v2, FAKE_CURRENT | FAKE_UNSAFE, (CUdeviceptr pointer), (pointer))
+FAKE_CUDA(cuMemFree_v2, FAKE_INIT | FAKE_UNSAFE, (CUdeviceptr pointer), (pointer))
 {
 	struct fake_alloc *alloc;
+	CUresult rc;
 
 	if (!pointer)
 		return CUDA_SUCCESS;
+	rc = fake_current_check();
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	alloc = fake_alloc_find(pointer);
 	if (!alloc || alloc->base != pointer)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -279,6 +284,9 @@ FAKE_CUDA(cuMemFree_v2, FAKE_CURRENT | FAKE_UNSAFE, (CUdeviceptr pointer), (poin
 	alloc = fake_alloc_find(pointer);
 	if (!alloc)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Measured: the pool goes on counting as used what was freed behind its back. */
+	if (alloc->kind == FAKE_MEM_POOL)
+		alloc->pool->used_shown += alloc->bytes;
 	fake_alloc_release(alloc);
 	return CUDA_SUCCESS;
 }
@@ -310,86 +318,34 @@ FAKE_CUDA(cuMemGetAddressRange_v2, FAKE_CURRENT,
 	return CUDA_SUCCESS;
 }
 
-/* ---- the interface of 32-bit addresses, before CUDA 3.2 ---- */
+/*
+ * ---- the interface of 32-bit addresses, before CUDA 3.2 ----
+ *
+ * It worked in contexts that the old cuCtxCreate() made, which no driver of today makes.
+ */
 
-/* Works in contexts that the old cuCtxCreate() made. */
-static bool old_interface(void)
+FAKE_CUDA(cuMemAlloc, FAKE_CURRENT, (CUdeviceptr_v1 * pointer, unsigned int bytes), (pointer, bytes))
 {
-	return fake_current()->api_version == 3010;
+	return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-FAKE_CUDA(cuMemAlloc, FAKE_CURRENT | FAKE_UNSAFE, (CUdeviceptr_v1 * pointer, unsigned int bytes),
-	  (pointer, bytes))
-{
-	struct CUctx_st *context = fake_current();
-	struct fake_alloc alloc = {
-		.kind = FAKE_MEM_DEVICE,
-		.bytes = bytes,
-		.context = context,
-		.device = context->device,
-	};
-
-	if (!old_interface())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!pointer || !bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	alloc.mapping_bytes = alloc.charged_bytes = fake_page_round(bytes);
-	if (!fake_charge(&fake.device[context->device], alloc.charged_bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	alloc.mapping = mmap(NULL, alloc.mapping_bytes, PROT_READ | PROT_WRITE,
-#ifdef MAP_32BIT
-			     MAP_32BIT |
-#endif
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			     -1, 0);
-	alloc.base = (uint64_t)(uintptr_t)alloc.mapping;
-	if (alloc.mapping == MAP_FAILED || alloc.base + bytes > UINT32_MAX) {
-		if (alloc.mapping != MAP_FAILED)
-			munmap(alloc.mapping, alloc.mapping_bytes);
-		fake_uncharge(&fake.device[context->device], alloc.charged_bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*pointer = (CUdeviceptr_v1)fake_alloc_add(&alloc)->base;
-	return CUDA_SUCCESS;
-}
-
-FAKE_CUDA(cuMemAllocPitch, FAKE_CURRENT | FAKE_UNSAFE,
+FAKE_CUDA(cuMemAllocPitch, FAKE_CURRENT,
 	  (CUdeviceptr_v1 * pointer, unsigned int *pitch, unsigned int width, unsigned int height,
 	   unsigned int element),
 	  (pointer, pitch, width, height, element))
 {
-	uint64_t row = ((uint64_t)width + FAKE_BLOCK_BYTES - 1) / FAKE_BLOCK_BYTES *
-		       FAKE_BLOCK_BYTES;
-	CUresult rc;
-
-	if (!old_interface())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!pitch || (element != 4 && element != 8 && element != 16))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (row * height > UINT32_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	rc = body_cuMemAlloc(pointer, (unsigned int)(row * height));
-	if (rc == CUDA_SUCCESS)
-		*pitch = (unsigned int)row;
-	return rc;
+	return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-FAKE_CUDA(cuMemFree, FAKE_CURRENT | FAKE_UNSAFE, (CUdeviceptr_v1 pointer), (pointer))
+FAKE_CUDA(cuMemFree, FAKE_CURRENT, (CUdeviceptr_v1 pointer), (pointer))
 {
-	return old_interface() ? body_cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 FAKE_CUDA(cuMemGetInfo, FAKE_CURRENT, (unsigned int *free_bytes, unsigned int *total),
 	  (free_bytes, total))
 {
-	size_t now_free, now_total;
-	CUresult rc = body_cuMemGetInfo_v2(&now_free, &now_total);
-
-	if (free_bytes)
-		*free_bytes = now_free > UINT32_MAX ? UINT32_MAX : (unsigned int)now_free;
-	if (total)
-		*total = now_total > UINT32_MAX ? UINT32_MAX : (unsigned int)now_total;
-	return rc;
+	return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* ---- page-locked host memory ---- */
@@ -404,8 +360,12 @@ static CUresult host_alloc(void **pointer, size_t bytes, unsigned int flags)
 		.flags = flags,
 	};
 
-	if (!pointer || !bytes || flags > 7)
+	if (!pointer || flags > 7)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytes) {
+		*pointer = NULL;
+		return CUDA_SUCCESS;
+	}
 	if (bytes > 1ull << 46)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	alloc.mapping_bytes = fake_page_round(bytes);

@@ -104,7 +104,7 @@ static bool pool_valid(CUmemoryPool pool)
 
 /* ---- pools ---- */
 
-FAKE_CUDA(cuMemPoolCreate, FAKE_INIT, (CUmemoryPool * ret_pool, const CUmemPoolProps *props),
+FAKE_CUDA(cuMemPoolCreate, FAKE_INIT | FAKE_UNSAFE, (CUmemoryPool * ret_pool, const CUmemPoolProps *props),
 	  (ret_pool, props))
 {
 	uint32_t ordinal = 0;
@@ -143,7 +143,7 @@ FAKE_CUDA(cuMemPoolDestroy, FAKE_INIT, (CUmemoryPool pool), (pool))
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuMemPoolTrimTo, FAKE_INIT, (CUmemoryPool pool, size_t keep), (pool, keep))
+FAKE_CUDA(cuMemPoolTrimTo, FAKE_INIT | FAKE_UNSAFE, (CUmemoryPool pool, size_t keep), (pool, keep))
 {
 	if (!pool_valid(pool))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -172,10 +172,10 @@ FAKE_CUDA(cuMemPoolGetAttribute, FAKE_INIT,
 		*(uint64_t *)value = pool->heap.reserved_high;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(uint64_t *)value = pool->heap.used_bytes;
+		*(uint64_t *)value = pool->used_shown;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(uint64_t *)value = pool->heap.used_high;
+		*(uint64_t *)value = pool->used_shown_high;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -206,7 +206,7 @@ FAKE_CUDA(cuMemPoolSetAttribute, FAKE_INIT,
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(uint64_t *)value)
 			return CUDA_ERROR_INVALID_VALUE;
-		pool->heap.used_high = pool->heap.used_bytes;
+		pool->used_shown_high = pool->used_shown;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -346,6 +346,12 @@ static CUresult alloc_from(struct CUmemPoolHandle_st *pool, struct CUstream_st *
 		return fake_capture_alloc(stream, &pool->props, bytes, pointer);
 	if (fake_capture_implicit(stream) != CUDA_SUCCESS)
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (fake.captures && fake_capture_forbids() != CUDA_SUCCESS)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (!bytes) {
+		*pointer = 0;
+		return CUDA_SUCCESS;
+	}
 	alloc.pool_block = fake_heap_take(&pool->heap, bytes);
 	if (!alloc.pool_block) {
 		/* What other pools keep may be there after a synchronisation. */
@@ -356,6 +362,9 @@ static CUresult alloc_from(struct CUmemPoolHandle_st *pool, struct CUstream_st *
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	alloc.base = (uint64_t)(uintptr_t)fake_heap_address(&pool->heap, alloc.pool_block);
 	fake_alloc_add(&alloc);
+	pool->used_shown += bytes;
+	if (pool->used_shown > pool->used_shown_high)
+		pool->used_shown_high = pool->used_shown;
 	*pointer = alloc.base;
 	return CUDA_SUCCESS;
 }
@@ -366,7 +375,7 @@ FAKE_CUDA_STREAM(cuMemAllocAsync, FAKE_INIT, (CUdeviceptr * pointer, size_t byte
 	struct CUstream_st *stream;
 	CUresult rc = fake_stream_of(handle, &stream);
 
-	if (!pointer || !bytes)
+	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -381,7 +390,7 @@ FAKE_CUDA_STREAM(cuMemAllocFromPoolAsync, FAKE_INIT,
 	struct CUstream_st *stream;
 	CUresult rc = fake_stream_of(handle, &stream);
 
-	if (!pointer || !bytes || !pool_valid(pool))
+	if (!pointer || !pool_valid(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	return rc == CUDA_SUCCESS ? alloc_from(pool, stream, pointer, bytes) : rc;
 }
@@ -396,7 +405,7 @@ FAKE_CUDA_STREAM(cuMemFreeAsync, FAKE_INIT, (CUdeviceptr pointer, CUstream handl
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (!pointer)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	alloc = fake_alloc_find(pointer);
 	if (!alloc || alloc->base != pointer)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -408,7 +417,9 @@ FAKE_CUDA_STREAM(cuMemFreeAsync, FAKE_INIT, (CUdeviceptr pointer, CUstream handl
 	switch (alloc->kind) {
 	case FAKE_MEM_GRAPH:
 		return fake_graph_memory_free(alloc);
+	/* Plain memory, too, may be freed in stream order. */
 	case FAKE_MEM_POOL:
+	case FAKE_MEM_DEVICE:
 		fake_alloc_release(alloc);
 		return CUDA_SUCCESS;
 	default:

@@ -287,11 +287,14 @@ FAKE_CUDA(cuMemMap, FAKE_INIT,
 	struct CUphysical_st *physical = physical_of(handle);
 	struct fake_alloc alloc = { .kind = FAKE_MEM_MAPPED, .base = pointer, .bytes = bytes };
 
-	if (!bytes || bytes % GRANULARITY || pointer % GRANULARITY || offset || flags || !physical ||
-	    bytes > physical->bytes || !reservation_of(pointer, bytes))
+	if (!bytes || bytes % GRANULARITY || pointer % GRANULARITY || flags || !physical ||
+	    !reservation_of(pointer, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* All of it, or nothing. */
+	if (offset || bytes != physical->bytes)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (mapped_within(pointer, bytes))
-		return CUDA_ERROR_ALREADY_MAPPED;
+		return CUDA_ERROR_INVALID_VALUE;
 	/* Out of reach until access is granted. */
 	if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 		 physical->fd, physical->offset) == MAP_FAILED)
@@ -320,6 +323,8 @@ static bool covers_whole(uint64_t base, uint64_t bytes)
 FAKE_CUDA(cuMemUnmap, FAKE_INIT | FAKE_UNSAFE, (CUdeviceptr pointer, size_t bytes),
 	  (pointer, bytes))
 {
+	if (bytes && reservation_of(pointer, bytes) && !mapped_within(pointer, bytes))
+		return CUDA_SUCCESS;
 	if (!bytes || !covers_whole(pointer, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* What still runs may use it. */

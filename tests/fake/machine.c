@@ -409,6 +409,8 @@ static int card_key(struct parser *p, struct vg_span key, struct vg_span value)
 		return bytes_of_mib(p, value, &card->reserved_bytes);
 	if (vg_span_eq(key, "context_mib"))
 		return bytes_of_mib(p, value, &card->context_bytes);
+	if (vg_span_eq(key, "unlisted_mib"))
+		return bytes_of_mib(p, value, &card->unlisted_bytes);
 	if (vg_span_eq(key, "sms"))
 		return number32(p, value, 1024, &card->sms);
 	if (vg_span_eq(key, "threads_per_sm"))

@@ -65,6 +65,7 @@ struct fake_card {
 
 	/* How the simulation behaves on this card. */
 	uint64_t context_bytes; /* what a context takes */
+	uint64_t unlisted_bytes; /* what it takes besides, without NVML naming it under the process */
 	uint64_t kernel_ns;     /* a kernel whose name says nothing */
 	uint64_t event_ns;      /* an event record */
 	uint64_t switch_ns;     /* from one process to another */

@@ -64,6 +64,7 @@ struct unit {
 	uint64_t used; /* by slots and objects together */
 	uint64_t clock_ns;
 	uint64_t slice_ns, switch_ns;
+	uint64_t unlisted_bytes;
 	uint64_t slice_left_ns, switch_left_ns;
 	uint32_t sms;
 	uint32_t current; /* queue + 1 */
@@ -190,6 +191,7 @@ int fake_state_attach(const struct fake_machine *machine, struct fake_state **re
 
 			unit->slice_ns = machine->card[card].slice_ns;
 			unit->switch_ns = machine->card[card].switch_ns;
+			unit->unlisted_bytes = machine->card[card].unlisted_bytes;
 			unit->sms = fake_unit_sms(machine, index);
 		}
 	}
@@ -852,7 +854,8 @@ uint32_t fake_processes(struct fake_state *state, uint32_t unit, uint64_t since_
 		}
 		processes[count - 1] = (struct fake_process){
 			.pid = (pid_t)slot->pid,
-			.used_bytes = slot->used[unit] + held,
+			.used_bytes = slot->used[unit] + held -
+				      slot->contexts[unit] * shared->unit[unit].unlisted_bytes,
 			.busy_percent = busy > 100 ? 100 : busy,
 		};
 	}

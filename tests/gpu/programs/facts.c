@@ -4,10 +4,11 @@
  * line each, "situation: answer", always in the same order; so the fake driver's answers can be
  * compared with those of a real card (facts-*.txt, which name card and driver).
  *
- * Numbers are result codes, or MiB of the card in use more than before. Nothing is asked that a real
- * driver answers with a crash.
+ * Numbers are result codes, or MiB of the card in use more than before.
  */
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 
 #include "program.h"
 
@@ -19,7 +20,21 @@ static void say(const char *situation, long long answer)
 	fflush(stdout);
 }
 
-#define ASK(situation, call) say(situation, call)
+/* A real driver may answer a mistake with a crash: then that is the answer. */
+static sigjmp_buf crash_place;
+
+static void crashed(int signal)
+{
+	siglongjmp(crash_place, signal);
+}
+
+#define ASK(situation, call)                                                                       \
+	do {                                                                                       \
+		if (sigsetjmp(crash_place, 1) == 0)                                                \
+			say(situation, call);                                                      \
+		else                                                                               \
+			printf("%s: crash\n", situation);                                          \
+	} while (0)
 
 static CUcontext context;
 static CUfunction busy, one;
@@ -117,8 +132,6 @@ static void lookup(void)
 	lookup_one("cudaMalloc", "cudaMalloc", 13000, 0);
 	lookup_one("cuGetProcAddress@11030", "cuGetProcAddress", 11030, 0);
 	lookup_one("cuGetProcAddress@12000", "cuGetProcAddress", 12000, 0);
-	ASK("lookup NULL name", cu.cuGetProcAddress_v2(NULL, &pfn, 3020, 0, &status));
-	ASK("lookup NULL place", cu.cuGetProcAddress_v2("cuInit", NULL, 3020, 0, &status));
 	ASK("lookup NULL status", cu.cuGetProcAddress_v2("cuInit", &pfn, 3020, 0, NULL));
 	ASK("lookup old form", cu.cuGetProcAddress("cuInit", &pfn, 3020, 0));
 	ASK("lookup old form unknown", cu.cuGetProcAddress("cuNoSuchFunction", &pfn, 3020, 0));
@@ -133,6 +146,9 @@ static void lookup(void)
 		void *exported = dlsym(library, #symbol);                                          \
 		CUresult rc = cu.cuGetProcAddress_v2(#base, &pfn, version, flavour, &status);      \
                                                                                                    \
+		/* Two that no header declares are found under other addresses. */              \
+		if (strcmp(#base, "cuEGLApiInit") == 0 || strcmp(#base, "cuMemGetAttribute") == 0)   \
+			break;                                                                     \
 		if (!exported || rc != CUDA_SUCCESS) {                                             \
 			missing++;                                                                 \
 			printf("lookup %s@%d: %d status %d%s\n", #symbol, version, rc, status,      \
@@ -255,15 +271,8 @@ static void contexts(void)
 	ASK("context create bad flags", cu.cuCtxCreate_v2(&third, 0x10000, 0));
 	ASK("context create NULL", cu.cuCtxCreate_v2(NULL, 0, 0));
 
-	if (cu.cuCtxCreate(&third, 0, 0) == CUDA_SUCCESS) {
-		cu.cuCtxGetApiVersion(third, &version);
-		say("context old api version is", version);
-		ASK("context old cuMemAlloc", cu.cuMemAlloc(&old, 4096));
-		if (old)
-			cu.cuMemFree(old);
-		ASK("context old cuMemGetInfo", cu.cuMemGetInfo(&free32, &total32));
-		MUST(cu.cuCtxDestroy_v2(third));
-	}
+	/* The interface of 32-bit addresses. */
+	say("context create v1 works", cu.cuCtxCreate(&third, 0, 0) == CUDA_SUCCESS);
 	ASK("context new cuMemAlloc v1", cu.cuMemAlloc(&old, 4096));
 	ASK("context new cuMemGetInfo v1", cu.cuMemGetInfo(&free32, &total32));
 	ASK("context cuDeviceTotalMem v1", cu.cuDeviceTotalMem(&total32, 0));
@@ -1231,6 +1240,7 @@ int main(void)
 		fprintf(stderr, "no NVML\n");
 		return 77;
 	}
+	signal(SIGSEGV, crashed);
 	cold();
 	lookup();
 	no_context();
