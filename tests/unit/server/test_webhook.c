@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/server/harness.h"
 
+#include "unit/server/json_patch.h"
+
 /* A review with this metadata and spec. */
 #define REVIEW(object)                                                                             \
 	"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"       \
@@ -22,33 +24,41 @@ struct row {
 	const char *patch;   /* "" = none, NULL = denied */
 };
 
-static char *decode_base64(const char *text)
+/* The patch can be applied, and the patched pod passes as it is. */
+static void check_applies(struct world *world, const struct row *row, json_t *patch)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *bytes = vg_new(strlen(text) + 1);
-	size_t used = 0;
+	json_t *review = json_loads(row->body, 0, NULL);
+	json_t *object = json_object_get(json_object_get(review, "request"), "object");
+	json_t *before;
+	json_t *reply;
+	json_t *response;
+	const char *again64;
+	char *body;
 
-	assert_int_equal(strlen(text) % 4, 0);
-	for (; *text; text += 4) {
-		unsigned group = 0;
-		int pad = 0;
+	if (!patch_apply(object, patch))
+		fail_msg("%s: the patch cannot be applied", row->what);
+	before = json_deep_copy(object);
+	body = json_dumps(review, 0);
+	world_ask(world, "/webhook", body);
+	reply = json_loads(world->reply.body, 0, NULL);
+	response = json_object_get(reply, "response");
+	assert_true(json_is_true(json_object_get(response, "allowed")));
+	/* What is forced is forced again, with the same outcome. */
+	again64 = json_string_value(json_object_get(response, "patch"));
+	if (again64) {
+		char *text = patch_base64(again64);
+		json_t *again = json_loads(text, 0, NULL);
 
-		for (int i = 0; i < 4; i++) {
-			const char *digit = strchr(digits, text[i]);
-
-			if (text[i] == '=') {
-				pad++;
-				group <<= 6;
-			} else {
-				assert_true(digit && !pad);
-				group = group << 6 | (unsigned)(digit - digits);
-			}
-		}
-		for (int i = 0; i < 3 - pad; i++)
-			bytes[used++] = (char)(group >> (16 - 8 * i));
+		assert_true(patch_apply(object, again));
+		json_decref(again);
+		free(text);
 	}
-	return bytes;
+	if (!json_equal(before, object))
+		fail_msg("%s: a second pass changes the pod again", row->what);
+	json_decref(before);
+	json_decref(reply);
+	json_decref(review);
+	free(body);
 }
 
 static void check(struct world *world, const struct row *row)
@@ -79,15 +89,20 @@ static void check(struct world *world, const struct row *row)
 		allowed ? 200 : 403);
 	patch64 = json_string_value(json_object_get(response, "patch"));
 	if (row->patch && row->patch[0]) {
-		char *patch = patch64 ? decode_base64(patch64) : vg_strdup("(none)");
+		char *patch = patch64 ? patch_base64(patch64) : vg_strdup("(none)");
+		json_t *tree;
 
+		assert_non_null(patch);
 		if (strcmp(patch, row->patch) != 0)
 			fail_msg("%s:\n%s\nwant\n%s", row->what, patch, row->patch);
 		assert_string_equal(json_string_value(json_object_get(response, "patchType")),
 				    "JSONPatch");
+		tree = json_loads(patch, JSON_REJECT_DUPLICATES, NULL);
+		check_applies(world, row, tree);
+		json_decref(tree);
 		free(patch);
 	} else if (patch64) {
-		fail_msg("%s: an unexpected patch: %s", row->what, decode_base64(patch64));
+		fail_msg("%s: an unexpected patch: %s", row->what, patch64);
 	}
 	json_decref(review);
 }
