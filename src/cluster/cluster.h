@@ -76,6 +76,14 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 		      const char *const *node_names, size_t node_count, int64_t now_ns,
 		      struct vg_arena *arena, struct vg_placement *ret_placement);
 
+/*
+ * Looks at every named node, without any effect: each verdict is FITS or says why not, and scores[i] is
+ * the node's score (scheduler/decide.h) before this pod. In the arena.
+ */
+void vg_cluster_rank(struct vg_cluster *cluster, const struct vg_request *request,
+		     const char *const *node_names, size_t node_count, struct vg_arena *arena,
+		     struct vg_placement *ret_placement, float **ret_scores);
+
 /* Decides among nodes as given, without any effect. Cards carry the usage that we know of. */
 void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *request,
 			 const struct vg_node_info *nodes, size_t node_count,

@@ -89,6 +89,44 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 	vg_cluster_unlock(cluster);
 }
 
+void vg_cluster_rank(struct vg_cluster *cluster, const struct vg_request *request,
+		     const char *const *node_names, size_t node_count, struct vg_arena *arena,
+		     struct vg_placement *ret_placement, float **ret_scores)
+{
+	const struct vg_node **candidates =
+		vg_arena_new_array(arena, node_count, sizeof(*candidates));
+	float *scores = vg_arena_new_array(arena, node_count, sizeof(*scores));
+	struct vg_decision decision;
+	struct vg_models models;
+	struct cluster_pod *pod;
+	int64_t started_ns;
+
+	vg_cluster_lock(cluster);
+	started_ns = vg_clock_mono_ns();
+	pod = vg_map_get(&cluster->pods, request->uid);
+	if (pod)
+		vg_ledger_uncharge(cluster, pod);
+	for (size_t i = 0; i < node_count; i++) {
+		const struct cluster_node *node = vg_map_get(&cluster->nodes, node_names[i]);
+
+		candidates[i] = node ? &node->view : NULL;
+		scores[i] = node ? vg_node_score(&node->view.sums, NULL) : 0.0f;
+	}
+	models = (struct vg_models){ cluster->models, cluster->model_count };
+	vg_decide(&(struct vg_decide_args){ .models = &models,
+					    .request = request,
+					    .candidates = candidates,
+					    .candidate_count = node_count,
+					    .evaluate_all = true },
+		  arena, &decision);
+	if (pod)
+		vg_ledger_charge(cluster, pod);
+	fill_placement(&decision, arena, ret_placement);
+	ret_placement->decision_ns = vg_clock_mono_ns() - started_ns;
+	vg_cluster_unlock(cluster);
+	*ret_scores = scores;
+}
+
 /* The usage of cards that we know under that node's name. */
 static void carry_usage(const struct cluster_node *known, struct vg_node *node)
 {

@@ -230,6 +230,7 @@ static void start_server(struct daemon *daemon)
 		.binder = daemon->binder,
 		.classes = &daemon->classes,
 		.policy = daemon->policy,
+		.ranked = daemon->flags.ranked != NULL,
 		.scheduler_name = daemon->flags.scheduler_name,
 		.force_overwrite = daemon->force_overwrite,
 		.learn = daemon->snapshot ? learn : NULL,

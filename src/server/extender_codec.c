@@ -398,6 +398,12 @@ static void encode_node_names(struct vg_out *out, const struct vg_extender_resul
 		vg_out_open(out, '[');
 		vg_out_text(out, result->node_name);
 		vg_out_close(out, ']');
+	} else if (result->name_fitting) {
+		vg_out_open(out, '[');
+		for (size_t i = 0; i < result->name_count; i++)
+			if (result->verdicts[i].reason == VG_NODE_FITS)
+				vg_out_text(out, result->names[i]);
+		vg_out_close(out, ']');
 	} else if (result->node_names_json.data) {
 		vg_out_raw(out, result->node_names_json);
 	} else {
@@ -417,6 +423,24 @@ void vg_extender_result_encode(const struct vg_extender_result *result, struct v
 	encode_both(&out, result, arena);
 	vg_out_member_text(&out, "Error", result->error ? result->error : "");
 	vg_out_close(&out, '}');
+}
+
+/* ---- HostPriorityList ------------------------------------------------------------------------- */
+
+void vg_host_priorities_encode(const char *const *names, const int *scores, size_t count,
+			       struct vg_buf *buf)
+{
+	struct vg_out out;
+
+	vg_out_init(&out, buf);
+	vg_out_open(&out, '[');
+	for (size_t i = 0; i < count; i++) {
+		vg_out_open(&out, '{');
+		vg_out_member_text(&out, "Host", names[i]);
+		vg_out_member_i64(&out, "Score", scores[i]);
+		vg_out_close(&out, '}');
+	}
+	vg_out_close(&out, ']');
 }
 
 /* ---- ExtenderBindingArgs ---------------------------------------------------------------------- */

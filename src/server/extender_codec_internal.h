@@ -61,6 +61,7 @@ struct vg_extender_result {
 	struct vg_span node_names_json; /* NodeNames, echoed */
 	struct vg_span node_json;       /* Nodes with this one item */
 	const char *node_name;          /* NodeNames with this one name */
+	bool name_fitting;              /* NodeNames with all of `names` whose verdict is FITS */
 
 	/* The failed ones: of these names, those whose verdict says so, or all with `reason`. */
 	const char *const *names;
@@ -74,6 +75,14 @@ struct vg_extender_result {
  * kube-scheduler lets the former win, and versions before 1.21 know the latter alone.
  */
 void vg_extender_result_encode(const struct vg_extender_result *result, struct vg_arena *arena,
+			       struct vg_buf *buf);
+
+/* ---- prioritize ------------------------------------------------------------------------------- */
+
+#define VG_PRIORITY_MAX 10 /* MaxExtenderPriority of kube-scheduler */
+
+/* HostPriorityList: a score from 0 to VG_PRIORITY_MAX per name. */
+void vg_host_priorities_encode(const char *const *names, const int *scores, size_t count,
 			       struct vg_buf *buf);
 
 /* ---- bind ------------------------------------------------------------------------------------- */

@@ -172,6 +172,23 @@ static enum vg_step_result step_simulate(struct vg_job *job)
 	return VG_STEP_LAST;
 }
 
+/* Ranked mode: all that fit, and no reservation, since it is not known yet which one it will be. */
+static enum vg_step_result rank(struct filter *filter)
+{
+	const struct vg_extender_args *args = &filter->args;
+	struct vg_server *server = filter->job.server;
+	float *scores;
+
+	vg_cluster_rank(server->options.cluster, &filter->request, args->node_names,
+			args->node_name_count, filter->job.arena, &filter->placement, &scores);
+	vg_histogram_add(&server->decision, filter->placement.decision_ns);
+	report_failed(filter, args->node_names, args->node_name_count);
+	filter->result.name_fitting = filter->placement.found;
+	vg_server_count(server, filter->placement.found ? VG_RESULT_filter_ranked
+							: VG_RESULT_filter_no_fit);
+	return VG_STEP_NEXT;
+}
+
 static enum vg_step_result step_place(struct vg_job *job)
 {
 	const struct vg_server_options *options = &job->server->options;
@@ -188,6 +205,8 @@ static enum vg_step_result step_place(struct vg_job *job)
 			    "the pod has no metadata.uid: cards are reserved under it");
 	if (options->learn)
 		options->learn(options->learn_ctx, &args->pod);
+	if (options->ranked)
+		return rank(filter);
 	vg_cluster_place(options->cluster, &filter->request, args->node_names,
 			 args->node_name_count, vg_clock_mono_ns(), job->arena, &filter->placement);
 	vg_histogram_add(&job->server->decision, placement->decision_ns);

@@ -276,6 +276,7 @@ static void put_results(struct vg_metrics *metrics, struct vg_server *server)
 		enum vg_metric metric;
 	} verbs[] = {
 		{ "filter", VG_METRIC_FILTER_TOTAL },
+		{ "prioritize", VG_METRIC_PRIORITIZE_TOTAL },
 		{ "bind", VG_METRIC_BIND_TOTAL },
 		{ "webhook", VG_METRIC_WEBHOOK_TOTAL },
 	};

@@ -4,6 +4,7 @@
  * route; each begins with the table of its steps.
  *
  *	kube-scheduler  POST /filter    filter.c  -> vg_cluster_place()      decides and reserves
+ *	                POST /prioritize prioritize.c -> vg_cluster_rank()   scores, in ranked mode
  *	                POST /bind      bind.c    -> vg_cluster_bind_begin() -> binder -> …_end()
  *	API server      POST /webhook   webhook.c -> a JSON patch, or a denial
  *	people          POST /explain   explain.c -> the same decision with every check, no effect
@@ -50,6 +51,10 @@ struct vg_server_options {
 	struct vg_binder binder;
 	const struct vg_classes *classes;
 	struct vg_policy policy; /* the daemon's own, overridden by pods */
+
+	/* Filter answers with every node that fits and reserves nothing; kube-scheduler chooses, with
+	 * /prioritize as one voice among its own, and the cards are chosen at bind. */
+	bool ranked;
 
 	/* Webhook: what it writes into spec.schedulerName, "" = nothing. */
 	const char *scheduler_name;
