@@ -21,6 +21,9 @@ $(GUEST_DIR)/%.o: src/%.c Makefile src/libvgpu/libvgpu.mk
 	@echo "  CC      $< (guest)"
 	@$(CC) $(GUEST_CFLAGS) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Called by a sanitizer's own start, before its memory is laid out.
+$(GUEST_DIR)/libvgpu/resolve.o: CFLAGS += -fno-builtin $(if $(SAN),-fno-sanitize=all)
+
 $(BUILD)/libvgpu.map: src/libvgpu/exports.map.in src/libvgpu/cuda_symbols.def src/libvgpu/nvml_symbols.def
 	@mkdir -p $(@D)
 	@$(CC) -E -P -x c -Isrc $< | sed '/^$$/d' > $@

@@ -12,8 +12,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <sched.h>
-#include <string.h>
 
 #include "libvgpu/guest.h"
 
@@ -135,11 +133,30 @@ struct walk {
 	void *found;
 };
 
-static const char *file_of(const char *path)
+/*
+ * Our own, because this code runs when the first lookup of the process is made: a sanitizer, or another
+ * interposer, may just be looking up strcmp().
+ */
+static bool same(const char *a, const char *b)
 {
-	const char *slash = strrchr(path, '/');
+	for (; *a == *b; a++, b++)
+		if (!*a)
+			return true;
+	return false;
+}
 
-	return slash ? slash + 1 : path;
+/* The file name in path begins with prefix. */
+static bool file_begins(const char *path, const char *prefix)
+{
+	const char *file = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			file = path + 1;
+	for (; *prefix; prefix++, file++)
+		if (*file != *prefix)
+			return false;
+	return true;
 }
 
 static uint32_t gnu_hash(const char *name)
@@ -191,7 +208,7 @@ static void *defined_in(const struct dl_phdr_info *info, const char *symbol)
 		if ((h | 1) == (hash | 1) && symbols[at].st_shndx != SHN_UNDEF &&
 		    symbols[at].st_value != 0 &&
 		    (symbols[at].st_info & 0xf) == STT_FUNC &&
-		    strcmp(strings + symbols[at].st_name, symbol) == 0)
+		    same(strings + symbols[at].st_name, symbol))
 			return (void *)(info->dlpi_addr + symbols[at].st_value);
 		if (h & 1)
 			return NULL;
@@ -203,8 +220,7 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
 	struct walk *walk = data;
 
 	(void)size;
-	if (!info->dlpi_name ||
-	    strncmp(file_of(info->dlpi_name), walk->file, strlen(walk->file)) != 0)
+	if (!info->dlpi_name || !file_begins(info->dlpi_name, walk->file))
 		return 0;
 	walk->found = defined_in(info, walk->symbol);
 	return walk->found != NULL;
@@ -374,9 +390,9 @@ struct route vg_route_dlsym(void *handle, const char *symbol, void *caller)
 	if (LIKELY(!symbol || !may_be_ours(symbol)))
 		return go_on((void *)real);
 	if (symbol[0] == 'd') {
-		bool self = strcmp(symbol, "dlsym") == 0;
+		bool self = same(symbol, "dlsym");
 
-		if (!self && strcmp(symbol, "dlvsym") != 0)
+		if (!self && !same(symbol, "dlvsym"))
 			return go_on((void *)real);
 		if (handle == RTLD_DEFAULT || (handle == RTLD_NEXT && stands_before_us(caller)))
 			return go_on((void *)real);
@@ -404,9 +420,9 @@ struct route vg_route_dlvsym(void *handle, const char *symbol, const char *versi
 	if (LIKELY(!symbol || !may_be_ours(symbol)))
 		return go_on((void *)real);
 	if (symbol[0] == 'd') {
-		bool self = strcmp(symbol, "dlsym") == 0;
+		bool self = same(symbol, "dlsym");
 
-		if (!self && strcmp(symbol, "dlvsym") != 0)
+		if (!self && !same(symbol, "dlvsym"))
 			return go_on((void *)real);
 		if (handle == RTLD_NEXT && stands_before_us(caller))
 			return go_on((void *)real);

@@ -29,7 +29,8 @@ static void tail_set(struct CUstream_st *stream, struct CUgraphNode_st *const *n
 {
 	struct CUgraphNode_st **copy = vg_new_array(count + 1, sizeof(*copy));
 
-	memcpy(copy, nodes, count * sizeof(*copy));
+	if (count)
+		memcpy(copy, nodes, count * sizeof(*copy));
 	free(stream->capture_tail);
 	stream->capture_tail = copy;
 	stream->capture_tail_count = count;

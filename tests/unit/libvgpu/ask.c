@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "gpu/gpu.h"
 #include "vgpu/region.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv)
 	int ordinal = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0, index = -1, fd;
 	const char *path = getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE");
 	size_t free_bytes = 0, total = 0;
+	struct stat st;
 	struct gpu_api cu;
 	CUcontext context;
 	CUdeviceptr p;
@@ -26,7 +28,8 @@ int main(int argc, char **argv)
 	GPU_OK(cu.cuMemGetInfo_v2(&free_bytes, &total));
 	rc = cu.cuMemAlloc_v2(&p, (size_t)strtoul(argv[1], NULL, 10) << 20);
 	fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) : -1;
-	if (fd >= 0 && lseek(fd, 0, SEEK_END) >= (off_t)VGPU_REGION_FILE_BYTES) {
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size >= (off_t)VGPU_REGION_FILE_BYTES) {
 		char *memory = mmap(NULL, VGPU_REGION_FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 		struct vgpu_region_ext *ext =
 			(struct vgpu_region_ext *)(void *)(memory + VGPU_REGION_EXT_OFFSET);
