@@ -10,7 +10,7 @@ from harness.cluster import SCHEDULER_NAME
 from harness.process import Timeout, wait_until
 
 # Generous: a condition that holds is noticed at once, and slow machines are no failure.
-PATIENCE = 180
+PATIENCE = 120
 
 
 class Score:
