@@ -98,15 +98,13 @@ static inline void wire_read_by(ssize_t (*get)(void *ctx, void *data, size_t siz
 	assert_int_equal(sscanf(length, "%zu", &want), 1);
 	while (reply->body_size < want) {
 		char piece[4096];
-		size_t room = sizeof(reply->body) - 1 - reply->body_size;
-		size_t ask = want - reply->body_size;
-		ssize_t got = get(ctx, piece, ask < sizeof(piece) ? ask : sizeof(piece));
+		size_t left = want - reply->body_size;
+		ssize_t got = get(ctx, piece, left < sizeof(piece) ? left : sizeof(piece));
 
 		assert_true(got > 0);
-		if (room > 0)
-			memcpy(reply->body + (sizeof(reply->body) - 1 - room), piece,
-			       (size_t)got < room ? (size_t)got : room);
-		reply->body_size += (size_t)got;
+		for (ssize_t i = 0; i < got; i++, reply->body_size++)
+			if (reply->body_size < sizeof(reply->body) - 1)
+				reply->body[reply->body_size] = piece[i];
 	}
 }
 

@@ -213,6 +213,12 @@ static inline void world_free(struct world *world)
 	the_world = NULL;
 }
 
+static inline void world_forget(struct world *world)
+{
+	free(world->reply.body);
+	world->reply = (struct reply){ 0 };
+}
+
 /* Hands a request to the route at `path`, which may have a query. The texts may go at once. */
 static inline void world_ask_as(struct world *world, const char *path, const char *type,
 				const char *body, size_t size)
@@ -233,8 +239,7 @@ static inline void world_ask_as(struct world *world, const char *path, const cha
 	request->body = copy;
 	request->body_size = size;
 	request->received_ns = vg_clock_mono_ns();
-	free(world->reply.body);
-	world->reply = (struct reply){ 0 };
+	world_forget(world);
 	routes = vg_server_routes(world->server, VG_SERVER_ALL, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(routes[i].path, request->path) == 0) {

@@ -229,7 +229,7 @@ static void test_turns(void **state)
 	world_ask(world, "/bind", BIND("r", "u3", "n2"));
 	expect_reply(world, "another node", 200, SUCCESS);
 	/* The node agent acknowledges the first: the second is bound, from the watch's thread. */
-	world->reply = (struct reply){ 0 };
+	world_forget(world);
 	world_pod(world,
 		  "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u1\","
 		  "\"resourceVersion\":\"2\",\"annotations\":{\"hami.io/bind-phase\":\"success\","
