@@ -35,7 +35,7 @@ struct vgpu_region_memory {
 	uint64_t module;
 	uint64_t data;
 	uint64_t offset; /* never written */
-	uint64_t total;	 /* the sum that counts against the limit */
+	uint64_t total;  /* the sum that counts against the limit */
 	uint64_t unused[3];
 };
 
@@ -54,7 +54,7 @@ enum vgpu_slot_status {
 
 /* One process. A slot never moves; a free one has pid 0. */
 struct vgpu_region_slot {
-	int32_t pid;	  /* in the container's namespace */
+	int32_t pid;      /* in the container's namespace */
 	int32_t host_pid; /* as NVML reports it; 0 unknown */
 	struct vgpu_region_memory used[VGPU_REGION_DEVICES];
 	uint64_t monitor_used[VGPU_REGION_DEVICES];
@@ -74,15 +74,15 @@ struct vgpu_region {
 	uint64_t sem[4];       /* sem_t, process-shared, initially 1 */
 	uint64_t device_count; /* as NVML counts */
 	char uuid[VGPU_REGION_DEVICES][VGPU_REGION_UUID];
-	uint64_t limit[VGPU_REGION_DEVICES];	/* bytes, 0 = unlimited */
+	uint64_t limit[VGPU_REGION_DEVICES];    /* bytes, 0 = unlimited */
 	uint64_t sm_limit[VGPU_REGION_DEVICES]; /* percent; 0 and >= 100 = unlimited */
 	struct vgpu_region_slot slot[VGPU_REGION_SLOTS];
-	int32_t slot_count;	    /* high-water mark: slots in use are below it */
+	int32_t slot_count;         /* high-water mark: slots in use are below it */
 	int32_t utilization_switch; /* 1: hold the share of GPU time, 0: don't; monitor */
-	int32_t recent_kernel;	    /* activity countdown; -1: blocked by the monitor */
+	int32_t recent_kernel;      /* activity countdown; -1: blocked by the monitor */
 	int32_t priority;
-	uint64_t last_kernel_time;  /* Unix seconds */
-	uint64_t sem_postinit[4];   /* sem_t */
+	uint64_t last_kernel_time; /* Unix seconds */
+	uint64_t sem_postinit[4];  /* sem_t */
 };
 
 /* ---- our extension ------------------------------------------------------------------------- */
@@ -96,11 +96,11 @@ enum {
 	VGPU_REGION_SEALED = 1 << 0, /* limits were written by the node: environment ignored */
 
 	/* vgpu_region_device.state: why a limit is what it is */
-	VGPU_DEVICE_LIMIT_INVALID = 1 << 0,	/* unreadable text: nothing may be allocated */
-	VGPU_DEVICE_SM_INVALID = 1 << 1,	/* unreadable text: the smallest share applies */
-	VGPU_DEVICE_LIMIT_OVER_CARD = 1 << 2,	/* larger than the card */
-	VGPU_DEVICE_SHARE_ENFORCED = 1 << 3,	/* some process measures and delays */
-	VGPU_DEVICE_SHARED = 1 << 4,	/* other tenants were seen on the card */
+	VGPU_DEVICE_LIMIT_INVALID = 1 << 0,   /* unreadable text: nothing may be allocated */
+	VGPU_DEVICE_SM_INVALID = 1 << 1,      /* unreadable text: the smallest share applies */
+	VGPU_DEVICE_LIMIT_OVER_CARD = 1 << 2, /* larger than the card */
+	VGPU_DEVICE_SHARE_ENFORCED = 1 << 3,  /* some process measures and delays */
+	VGPU_DEVICE_SHARED = 1 << 4,          /* other tenants were seen on the card */
 };
 
 struct vgpu_region_interval {
@@ -110,17 +110,17 @@ struct vgpu_region_interval {
 
 struct vgpu_region_device {
 	/* One cache line that every allocation of every process changes. */
-	uint64_t used; /* sum of slot[].used[].total, plus overflow */
+	uint64_t used;     /* sum of slot[].used[].total, plus overflow */
 	uint64_t overflow; /* bytes of processes that found no free slot */
 	uint64_t peak;
 	uint64_t refused; /* allocations refused */
 	uint64_t reserved_a[4];
 
 	/* Rarely written. */
-	uint64_t physical;	/* bytes of the card, 0 unknown */
+	uint64_t physical;      /* bytes of the card, 0 unknown */
 	uint64_t context_bytes; /* smallest context measured, 0 unknown */
-	uint32_t state;		/* VGPU_DEVICE_* */
-	uint32_t part;		/* of the last interval that was ours, of 65536; 0 unknown */
+	uint32_t state;         /* VGPU_DEVICE_* */
+	uint32_t part;          /* of the last interval that was ours, of 65536; 0 unknown */
 	uint64_t reserved_b[5];
 
 	/* Budget of GPU time: what may still be started, in nanoseconds. */
@@ -151,15 +151,15 @@ struct vgpu_region_slot_ext {
 struct vgpu_region_ext {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t bytes; /* sizeof(struct vgpu_region_ext) */
-	uint32_t flags; /* VGPU_REGION_SEALED */
-	uint32_t quiesce; /* a repair waits until no ledger entry is half written */
+	uint32_t bytes;     /* sizeof(struct vgpu_region_ext) */
+	uint32_t flags;     /* VGPU_REGION_SEALED */
+	uint32_t quiesce;   /* a repair waits until no ledger entry is half written */
 	uint64_t reclaimed; /* slots taken back from dead processes */
-	uint64_t repaired; /* times that sums were rebuilt */
-	uint64_t doubtful; /* a rebuild could not finish: sums may be wrong until one does */
-	uint64_t id;	   /* random: tells this container from others */
+	uint64_t repaired;  /* times that sums were rebuilt */
+	uint64_t doubtful;  /* a rebuild could not finish: sums may be wrong until one does */
+	uint64_t id;        /* random: tells this container from others */
 	uint64_t reserved;
-	uint64_t mutex[8]; /* pthread_mutex_t: robust, process-shared */
+	uint64_t mutex[8];                 /* pthread_mutex_t: robust, process-shared */
 	char message[VGPU_REGION_MESSAGE]; /* last complaint, for people */
 	struct vgpu_region_device device[VGPU_REGION_DEVICES];
 	struct vgpu_region_slot_ext slot[VGPU_REGION_SLOTS];

@@ -303,8 +303,8 @@ VG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affini
 		       REAL(cuCtxCreate_v3, context, affinity, affinities, flags, device));
 }
 
-VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params,
-				  unsigned int flags, CUdevice device)
+VG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags,
+				  CUdevice device)
 {
 	CREATE_THROUGH(context, device, REAL(cuCtxCreate_v4, context, params, flags, device));
 }

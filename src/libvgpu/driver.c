@@ -13,11 +13,11 @@ struct vg_nvml_api vg_nvml;
 #define VG_WRAPPER_ENFORCE(symbol)    ((void *)symbol)
 #define VG_WRAPPER_ACCOUNT(symbol)    ((void *)symbol)
 #define VG_WRAPPER_VIRTUALISE(symbol) ((void *)symbol)
-#define VG_WRAPPER_GATE(symbol)	      ((void *)symbol)
-#define VG_WRAPPER_CALL(symbol)	      NULL
-#define VG_FLAGS_NONE		      0
-#define VG_FLAGS_LEGACY		      CU_GET_PROC_ADDRESS_LEGACY_STREAM
-#define VG_FLAGS_PTSZ		      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+#define VG_WRAPPER_GATE(symbol)       ((void *)symbol)
+#define VG_WRAPPER_CALL(symbol)       NULL
+#define VG_FLAGS_NONE                 0
+#define VG_FLAGS_LEGACY               CU_GET_PROC_ADDRESS_LEGACY_STREAM
+#define VG_FLAGS_PTSZ                 CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 
 static struct vg_name names[] = {
 #define VG_CUDA(symbol, base, version, flavour, class, params)                                     \
@@ -32,8 +32,14 @@ static struct vg_name names[] = {
 #include "libvgpu/cuda_symbols.def"
 #undef VG_CUDA
 #define VG_NVML(symbol, class, params)                                                             \
-	{ #symbol, #symbol, 0, 0, VG_LIBRARY_NVML, VG_WRAPPER_##class(symbol),                     \
-	  (void **)&vg_nvml.symbol, NULL },
+	{ #symbol,                                                                                 \
+	  #symbol,                                                                                 \
+	  0,                                                                                       \
+	  0,                                                                                       \
+	  VG_LIBRARY_NVML,                                                                         \
+	  VG_WRAPPER_##class(symbol),                                                              \
+	  (void **)&vg_nvml.symbol,                                                                \
+	  NULL },
 #include "libvgpu/nvml_symbols.def"
 #undef VG_NVML
 };
@@ -221,8 +227,8 @@ VG_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int version,
 	return rc;
 }
 
-VG_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
-				       CUdriverProcAddressQueryResult *status)
+VG_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
+				       cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	CUresult rc;
 

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* clang-format off: it takes versions for numbers. */
 #if defined(__x86_64__)
 #define VG_FLOOR(symbol)	 VG_FLOOR_AT(symbol, GLIBC_2.2.5)
 #define VG_FLOOR_LATE(symbol, v) VG_FLOOR_AT(symbol, v)
@@ -35,6 +36,7 @@ VG_FLOOR(sem_init)
 VG_FLOOR(sem_post)
 VG_FLOOR(sem_trywait)
 VG_FLOOR(sem_getvalue)
+/* clang-format on */
 
 /* Ordinary functions since 2.33, inline before: the system calls have not changed. */
 static inline int vg_floor_fstat(int fd, struct stat *st)

@@ -30,8 +30,8 @@ static void tally_graph(CUgraph graph, struct tally *tally, unsigned int depth)
 	CUgraphNode *nodes;
 	size_t count = 0, bytes;
 
-	if (depth > DEPTH_MOST ||
-	    REAL(cuGraphGetNodes, graph, NULL, &count) != CUDA_SUCCESS || !count)
+	if (depth > DEPTH_MOST || REAL(cuGraphGetNodes, graph, NULL, &count) != CUDA_SUCCESS ||
+	    !count)
 		return;
 	bytes = count * sizeof(*nodes);
 	nodes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,8 +51,7 @@ static void tally_graph(CUgraph graph, struct tally *tally, unsigned int depth)
 			tally->bytes += vg_rounded(params.bytesize);
 			tally->device = params.poolProps.location.id;
 		} else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
-			   REAL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) ==
-				   CUDA_SUCCESS) {
+			   REAL(cuGraphChildGraphNodeGetGraph, nodes[i], &child) == CUDA_SUCCESS) {
 			tally_graph(child, tally, depth + 1);
 		}
 	}

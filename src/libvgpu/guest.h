@@ -20,8 +20,8 @@
 #include "libvgpu/nvml_abi.h"
 #include "region/region.h"
 
-#define VG_EXPORT  __attribute__((visibility("default")))
-#define LIKELY(x)  __builtin_expect(!!(x), 1)
+#define VG_EXPORT   __attribute__((visibility("default")))
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* ---- the real functions -------------------------------------------------------------------- */
@@ -46,7 +46,8 @@ bool vg_cuda_available(bool load);
 bool vg_nvml_available(bool load);
 
 /* Calls the driver's function, or answers that there is none. */
-#define REAL(symbol, ...) (vg_cuda.symbol ? vg_cuda.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
+#define REAL(symbol, ...)                                                                          \
+	(vg_cuda.symbol ? vg_cuda.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
 #define REAL_NVML(symbol, ...)                                                                     \
 	(vg_nvml.symbol ? vg_nvml.symbol(__VA_ARGS__) : NVML_ERROR_FUNCTION_NOT_FOUND)
 
@@ -60,8 +61,8 @@ struct vg_name {
 	int version;
 	int flags; /* of cuGetProcAddress; 0: any */
 	enum vg_library library;
-	void *wrapper;	  /* ours, NULL for CALL rows */
-	void **real;	  /* slot in vg_cuda or vg_nvml */
+	void *wrapper;     /* ours, NULL for CALL rows */
+	void **real;       /* slot in vg_cuda or vg_nvml */
 	void *alternative; /* what cuGetProcAddress returns, where it is not the ELF symbol */
 };
 
@@ -81,8 +82,8 @@ enum vg_policy { VG_POLICY_DEFAULT, VG_POLICY_FORCE, VG_POLICY_DISABLE };
 
 struct vg_state {
 	struct region region;
-	int ordinals;		       /* CUDA devices of this process */
-	int8_t index[VG_ORDINALS];     /* CUDA ordinal -> index in the region */
+	int ordinals;              /* CUDA devices of this process */
+	int8_t index[VG_ORDINALS]; /* CUDA ordinal -> index in the region */
 	uint64_t physical[VGPU_REGION_DEVICES];
 	enum vg_policy policy;
 	bool oversubscribe;
@@ -142,7 +143,7 @@ enum vg_kind {
 	VG_KIND_ARRAY,
 	VG_KIND_MODULE,
 	VG_KIND_HOST,
-	VG_KIND_HANDLE, /* VMM allocation */
+	VG_KIND_HANDLE,  /* VMM allocation */
 	VG_KIND_MAPPING, /* VMM mapping: owner is the handle */
 	VG_KIND_GRAPH,
 	VG_KIND_LIMIT, /* cuCtxSetLimit: the key is context ^ limit */
@@ -151,7 +152,7 @@ enum vg_kind {
 struct vg_entry {
 	uint64_t key; /* pointer or handle, not 0 */
 	uint64_t bytes;
-	uint64_t owner; /* context, or handle of a mapping */
+	uint64_t owner;      /* context, or handle of a mapping */
 	uint32_t references; /* handles: releases still due + mappings */
 	uint16_t kind;
 	int16_t index; /* device in the region */
@@ -195,6 +196,14 @@ static inline uint64_t vg_rounded(uint64_t bytes)
 		return bytes > UINT64_MAX - big ? UINT64_MAX : (bytes + big - 1) & ~(big - 1);
 	return (bytes + 511) & ~(uint64_t)511;
 }
+
+/*
+ * What the container is told of a device, from what the driver said: never more than its limit, and
+ * never more free than the card really has. On an oversubscribed node the limit is the truth even
+ * where the card is smaller: the rest comes from managed memory. used may be NULL. Without a limit
+ * nothing is changed.
+ */
+void vg_container_view(int index, uint64_t *total, uint64_t *free_bytes, uint64_t *used);
 
 /* array_size.c */
 uint64_t vg_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels);

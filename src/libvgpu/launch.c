@@ -7,8 +7,8 @@
 
 static uint64_t key_of(const void *function, uint64_t blocks, uint64_t threads)
 {
-	return (uint64_t)(uintptr_t)function * 0x9e3779b97f4a7c15ull + blocks * 0xc2b2ae3d27d4eb4full +
-	       threads;
+	return (uint64_t)(uintptr_t)function * 0x9e3779b97f4a7c15ull +
+	       blocks * 0xc2b2ae3d27d4eb4full + threads;
 }
 
 static uint64_t volume(unsigned int x, unsigned int y, unsigned int z)
@@ -63,8 +63,8 @@ static uint64_t key_of_config(const CUlaunchConfig *c, const void *function)
 		 : 0;
 }
 
-VG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-				    void **extra)
+VG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+				    void **params, void **extra)
 {
 	LAUNCH_THROUGH(config ? config->hStream : NULL, key_of_config(config, function),
 		       REAL(cuLaunchKernelEx, config, function, params, extra));
@@ -120,7 +120,8 @@ VG_EXPORT CUresult cuLaunch(CUfunction function)
 
 VG_EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height)
 {
-	LAUNCH_THROUGH(NULL, key_of(function, (uint64_t)(unsigned int)width * (unsigned int)height, 0),
+	LAUNCH_THROUGH(NULL,
+		       key_of(function, (uint64_t)(unsigned int)width * (unsigned int)height, 0),
 		       REAL(cuLaunchGrid, function, width, height));
 }
 
@@ -136,7 +137,8 @@ VG_EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height,
 static CUresult run_graph(CUgraphExec exec, CUstream stream, bool ptsz, bool upload)
 {
 	if (upload)
-		return ptsz ? REAL(cuGraphUpload_ptsz, exec, stream) : REAL(cuGraphUpload, exec, stream);
+		return ptsz ? REAL(cuGraphUpload_ptsz, exec, stream)
+			    : REAL(cuGraphUpload, exec, stream);
 	return ptsz ? REAL(cuGraphLaunch_ptsz, exec, stream) : REAL(cuGraphLaunch, exec, stream);
 }
 

@@ -15,9 +15,9 @@
 #include "libvgpu/tenancy.h"
 
 enum {
-	METERS = 32,	  /* contexts */
-	STREAMS = 64,	  /* streams with an open batch, per context */
-	PENDING = 256,	  /* closed batches under way, per context */
+	METERS = 32,   /* contexts */
+	STREAMS = 64,  /* streams with an open batch, per context */
+	PENDING = 256, /* closed batches under way, per context */
 	EVENTS = 2 * (PENDING + STREAMS),
 	ESTIMATES = 4096, /* kinds of launches, per process */
 	UNKNOWN_MOST = 4, /* launches of unknown length under way */
@@ -177,8 +177,8 @@ static struct meter *meter_of(const struct vg_where *where)
 		vg_tenancy_abandon(&m->tenancy);
 		memset(m, 0, sizeof(*m));
 		m->index = where->index;
-		vg_tenancy_open(&m->tenancy, vg.region.base->uuid[where->index],
-				vg.region.ext->id, now_ns());
+		vg_tenancy_open(&m->tenancy, vg.region.base->uuid[where->index], vg.region.ext->id,
+				now_ns());
 		__atomic_store_n(&m->context, where->context, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&meters_lock, 0u, __ATOMIC_RELEASE);

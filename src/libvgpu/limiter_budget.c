@@ -77,8 +77,7 @@ static void drop_oldest(struct vgpu_region_device *device)
 {
 	device->busy_floor_ns = device->busy[0].end_ns;
 	device->busy_count--;
-	memmove(&device->busy[0], &device->busy[1],
-		device->busy_count * sizeof(device->busy[0]));
+	memmove(&device->busy[0], &device->busy[1], device->busy_count * sizeof(device->busy[0]));
 }
 
 uint64_t vg_busy_add(struct vgpu_region_device *device, uint64_t start_ns, uint64_t end_ns)

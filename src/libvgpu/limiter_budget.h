@@ -17,12 +17,12 @@
 #include "vgpu/region.h"
 
 enum {
-	VG_QUANTUM_NS = 2000000,      /* what one event pair measures, and what a wait saves up */
-	VG_CAP_WALL_NS = 100000000,   /* idle time that may be made up for */
-	VG_UNKNOWN_NS = 1000000,      /* a kernel never measured yet */
-	VG_SOLO_EVERY = 128,	      /* launches of one kernel between two measured alone */
+	VG_QUANTUM_NS = 2000000,    /* what one event pair measures, and what a wait saves up */
+	VG_CAP_WALL_NS = 100000000, /* idle time that may be made up for */
+	VG_UNKNOWN_NS = 1000000,    /* a kernel never measured yet */
+	VG_SOLO_EVERY = 128,        /* launches of one kernel between two measured alone */
 	VG_SOLO_FIRST = 3,
-	VG_PAIR_NS = 2000,	      /* what an event pair around one kernel adds to it */
+	VG_PAIR_NS = 2000, /* what an event pair around one kernel adds to it */
 	VG_BATCH_LAUNCHES = 256,
 	VG_PART_WHOLE = 65536,
 	VG_SLICE_NS = 1000000, /* no device gives a process less in one go */

@@ -72,7 +72,8 @@ static CUresult alloc_or_spill(CUdeviceptr *pointer, size_t bytes)
 	if (rc == CUDA_ERROR_OUT_OF_MEMORY && vg.oversubscribe) {
 		rc = REAL(cuMemAllocManaged, pointer, bytes, CU_MEM_ATTACH_GLOBAL);
 		if (rc == CUDA_SUCCESS)
-			vg_log(VG_INFO, "%zu bytes come from managed memory: the card is full", bytes);
+			vg_log(VG_DEBUG, "%zu bytes come from managed memory: the card is full",
+			       bytes);
 	}
 	return rc;
 }
@@ -534,20 +535,12 @@ VG_EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 
 /* ---- what programs see ------------------------------------------------------------------------------------ */
 
-/* The container's view: never more than its limit, never more free than the card really has. */
 static void container_view(int index, uint64_t *free_bytes, uint64_t *total)
 {
-	uint64_t limit = region_limit(&vg.region, index), used, rest;
-
-	if (!limit)
+	if (!region_limit(&vg.region, index))
 		return;
 	(void)vg_pools_refresh();
-	used = region_used(&vg.region, index);
-	if (limit < *total)
-		*total = limit;
-	rest = used < *total ? *total - used : 0;
-	if (rest < *free_bytes)
-		*free_bytes = rest;
+	vg_container_view(index, total, free_bytes, NULL);
 }
 
 VG_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -599,10 +592,10 @@ VG_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 		return REAL(cuDeviceTotalMem_v2, bytes, device);
 	rc = REAL(cuDeviceTotalMem_v2, bytes, device);
 	if (rc == CUDA_SUCCESS && bytes && vg_index_of(device) >= 0) {
-		uint64_t limit = region_limit(&vg.region, vg_index_of(device));
+		uint64_t total = *bytes, none = 0;
 
-		if (limit && limit < *bytes)
-			*bytes = limit;
+		vg_container_view(vg_index_of(device), &total, &none, NULL);
+		*bytes = total;
 	}
 	vg_leave();
 	return rc;
@@ -616,10 +609,11 @@ VG_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 		return REAL(cuDeviceTotalMem, bytes, device);
 	rc = REAL(cuDeviceTotalMem, bytes, device);
 	if (rc == CUDA_SUCCESS && bytes && vg_index_of(device) >= 0) {
-		uint64_t limit = region_limit(&vg.region, vg_index_of(device));
+		uint64_t total = *bytes, none = 0;
 
-		if (limit && limit < *bytes)
-			*bytes = (unsigned int)limit;
+		vg_container_view(vg_index_of(device), &total, &none, NULL);
+		if (total < *bytes)
+			*bytes = (unsigned int)total;
 	}
 	vg_leave();
 	return rc;

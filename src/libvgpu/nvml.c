@@ -141,16 +141,12 @@ static int index_of_handle(nvmlDevice_t device)
 static void container_memory(int index, unsigned long long *total, unsigned long long *free_bytes,
 			     unsigned long long *used)
 {
-	uint64_t limit = region_limit(&vg.region, index), now;
+	uint64_t t = *total, f = *free_bytes, u = *used;
 
-	if (!limit)
-		return;
-	now = region_used(&vg.region, index);
-	if (limit < *total)
-		*total = limit;
-	*used = now < *total ? now : *total;
-	if (*total - *used < *free_bytes)
-		*free_bytes = *total - *used;
+	vg_container_view(index, &t, &f, &u);
+	*total = t;
+	*free_bytes = f;
+	*used = u;
 }
 
 VG_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)

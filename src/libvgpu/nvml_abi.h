@@ -75,14 +75,14 @@ typedef struct nvmlProcessDetailList_v1_st {
 typedef struct nvmlProcessUtilizationSample_st {
 	unsigned int pid;
 	unsigned long long timeStamp; /* microseconds */
-	unsigned int smUtil;	      /* percent */
+	unsigned int smUtil;          /* percent */
 	unsigned int memUtil;
 	unsigned int encUtil;
 	unsigned int decUtil;
 } nvmlProcessUtilizationSample_t;
 
-#define NVML_MEMORY_V2_VERSION		0x02000028u
-#define NVML_PROCESS_DETAIL_LIST_V1	0x01000018u
+#define NVML_MEMORY_V2_VERSION      0x02000028u
+#define NVML_PROCESS_DETAIL_LIST_V1 0x01000018u
 
 _Static_assert(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 40, "nvmlMemory_v2_t");

@@ -24,7 +24,7 @@ struct pool {
 	uint32_t lock; /* held for some instructions, never across a call */
 	uint64_t charged;
 	uint64_t quiet; /* allocations up to this size needed no growth lately */
-	bool graph; /* the device's graph memory: handle is a tag, device its ordinal */
+	bool graph;     /* the device's graph memory: handle is a tag, device its ordinal */
 	CUdevice device;
 };
 
@@ -96,8 +96,8 @@ static bool reserved(const struct pool *pool, uint64_t *ret_bytes)
 		rc = REAL(cuDeviceGetGraphMemAttribute, pool->device,
 			  CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &value);
 	else
-		rc = REAL(cuMemPoolGetAttribute, pool->handle,
-			  CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
+		rc = REAL(cuMemPoolGetAttribute, pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+			  &value);
 	if (rc != CUDA_SUCCESS)
 		return false;
 	*ret_bytes = value;
@@ -221,9 +221,8 @@ static uint64_t growth(const struct pool *pool, uint64_t bytes)
 {
 	cuuint64_t have = 0, used = 0;
 
-	if (!reserved(pool, &have) ||
-	    REAL(cuMemPoolGetAttribute, pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) !=
-		    CUDA_SUCCESS)
+	if (!reserved(pool, &have) || REAL(cuMemPoolGetAttribute, pool->handle,
+					   CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
 		have = used = 0;
 	if (bytes > UINT64_MAX / 2)
 		return bytes;
@@ -397,7 +396,8 @@ VG_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 /* A device's graph memory has no handle: a tag that no pool's address can be. */
 static struct pool *graph_pool(CUdevice device)
 {
-	return find_or_add((CUmemoryPool)(uintptr_t)(1 + device), vg_index_of(device), true, device);
+	return find_or_add((CUmemoryPool)(uintptr_t)(1 + device), vg_index_of(device), true,
+			   device);
 }
 
 /*

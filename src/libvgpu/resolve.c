@@ -128,7 +128,7 @@ static dlsym_function real_dlsym;
 static dlvsym_function real_dlvsym;
 
 struct walk {
-	const char *file;   /* beginning of the object's file name */
+	const char *file; /* beginning of the object's file name */
 	const char *symbol;
 	void *found;
 };
@@ -206,8 +206,7 @@ static void *defined_in(const struct dl_phdr_info *info, const char *symbol)
 		uint32_t h = chains[at - table[1]];
 
 		if ((h | 1) == (hash | 1) && symbols[at].st_shndx != SHN_UNDEF &&
-		    symbols[at].st_value != 0 &&
-		    (symbols[at].st_info & 0xf) == STT_FUNC &&
+		    symbols[at].st_value != 0 && (symbols[at].st_info & 0xf) == STT_FUNC &&
 		    same(strings + symbols[at].st_name, symbol))
 			return (void *)(info->dlpi_addr + symbols[at].st_value);
 		if (h & 1)

@@ -95,8 +95,8 @@ static void read_share(struct region_setup *setup, int device)
 		vg_log(VG_ERROR,
 		       "%s%s%.*d='%.40s' is no percentage: the device's time is held to 1 %% until "
 		       "it is corrected",
-		       VGPU_ENV_SM_LIMIT, own >= 0 ? "_" : "", own >= 0 ? 1 : 0,
-		       own >= 0 ? own : 0, text);
+		       VGPU_ENV_SM_LIMIT, own >= 0 ? "_" : "", own >= 0 ? 1 : 0, own >= 0 ? own : 0,
+		       text);
 }
 
 static bool is_true(const char *name)
@@ -425,6 +425,22 @@ void vg_gate(void)
 	__atomic_store_n(&slot->status, VGPU_SLOT_RUNNING, __ATOMIC_RELEASE);
 }
 
+void vg_container_view(int index, uint64_t *total, uint64_t *free_bytes, uint64_t *used)
+{
+	uint64_t limit = region_limit(&vg.region, index), now, rest;
+
+	if (!limit)
+		return;
+	now = region_used(&vg.region, index);
+	if (limit < *total || vg.oversubscribe)
+		*total = limit;
+	rest = now < *total ? *total - now : 0;
+	if (rest < *free_bytes || vg.oversubscribe)
+		*free_bytes = rest;
+	if (used)
+		*used = *total - rest;
+}
+
 int vg_reserve(int index, enum region_kind kind, uint64_t bytes, const char *what)
 {
 	if (LIKELY(region_reserve(&vg.region, index, kind, bytes) == 0))
@@ -434,8 +450,7 @@ int vg_reserve(int index, enum region_kind kind, uint64_t bytes, const char *wha
 		return 0;
 	vg_log(VG_ERROR,
 	       "device %d: %s of %llu bytes refused: %llu of %llu in use by the container", index,
-	       what, (unsigned long long)bytes,
-	       (unsigned long long)region_used(&vg.region, index),
+	       what, (unsigned long long)bytes, (unsigned long long)region_used(&vg.region, index),
 	       (unsigned long long)region_limit(&vg.region, index));
 	return -ENOMEM;
 }

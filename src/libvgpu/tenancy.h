@@ -31,8 +31,8 @@ enum {
 /* One process with work on one card. */
 struct vg_tenant {
 	uint64_t magic;
-	uint64_t process;   /* random; 0: free */
-	uint64_t container; /* same for all processes of a region */
+	uint64_t process;    /* random; 0: free */
+	uint64_t container;  /* same for all processes of a region */
 	uint64_t updated_ns; /* CLOCK_MONOTONIC, like all times here */
 	uint64_t open_ns;    /* work under way since, 0: none */
 	uint64_t until_ns;   /* and expected until */
@@ -68,7 +68,8 @@ struct vg_tenancy {
 
 void vg_tenancy_open(struct vg_tenancy *t, const char *uuid, uint64_t container, uint64_t now_ns);
 /* Work is under way until about until_ns (0: none). */
-void vg_tenancy_working(struct vg_tenancy *t, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
+void vg_tenancy_working(struct vg_tenancy *t, uint64_t since_ns, uint64_t until_ns,
+			uint64_t now_ns);
 /* An interval of ours has been measured: tells the others. */
 void vg_tenancy_publish(struct vg_tenancy *t, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns);
 /* Its part that was ours. Best asked VG_TENANT_LAG_NS later, when the others have told theirs. */

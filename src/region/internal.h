@@ -5,10 +5,10 @@
 
 #include "region/region.h"
 
-#define LOAD(p)	      __atomic_load_n((p), __ATOMIC_SEQ_CST)
-#define STORE(p, v)   __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
-#define ADD(p, v)     __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
-#define SUB(p, v)     __atomic_sub_fetch((p), (v), __ATOMIC_SEQ_CST)
+#define LOAD(p)     __atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+#define ADD(p, v)   __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
+#define SUB(p, v)   __atomic_sub_fetch((p), (v), __ATOMIC_SEQ_CST)
 #define CAS(p, old, v)                                                                             \
 	__atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 

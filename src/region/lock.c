@@ -45,7 +45,9 @@ static int record(const struct region *r, int ofd, int posix, short type, long l
 
 	if (!descriptor_is_ours(r))
 		return -EBADF;
-	*lock = (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = offset, .l_len = 1 };
+	*lock = (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = offset, .l_len = 1
+	};
 	do {
 		n = fcntl(r->fd, r->ofd_locks ? ofd : posix, lock);
 	} while (n < 0 && errno == EINTR);

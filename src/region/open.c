@@ -21,7 +21,13 @@ static void set_base(struct region *r, void *memory)
 
 /* ---- contents ------------------------------------------------------------------------------ */
 
-enum contents { CONTENTS_EMPTY, CONTENTS_STALE, CONTENTS_OLD_BASE, CONTENTS_OURS, CONTENTS_FOREIGN };
+enum contents {
+	CONTENTS_EMPTY,
+	CONTENTS_STALE,
+	CONTENTS_OLD_BASE,
+	CONTENTS_OURS,
+	CONTENTS_FOREIGN
+};
 
 static bool all_zero(const void *bytes, size_t n)
 {

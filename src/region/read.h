@@ -17,7 +17,7 @@ struct region_view_process {
 	int32_t pid;
 	int32_t host_pid;
 	int32_t status; /* enum vgpu_slot_status */
-	bool suspend;	/* asked to stop */
+	bool suspend;   /* asked to stop */
 	struct vgpu_region_memory used[VGPU_REGION_DEVICES];
 	uint64_t sm[VGPU_REGION_DEVICES]; /* percent, at most 100 */
 };
@@ -25,7 +25,7 @@ struct region_view_process {
 struct region_view_device {
 	char uuid[VGPU_REGION_UUID]; /* printable, terminated */
 	uint64_t limit;
-	uint64_t sm_limit; /* 0..100 */
+	uint64_t sm_limit;              /* 0..100 */
 	struct vgpu_region_memory used; /* sums over the processes */
 	uint64_t sm;
 	/* From the extension; 0 without one. */

@@ -40,11 +40,11 @@ struct region_setup {
 struct region {
 	struct vgpu_region *base;
 	struct vgpu_region_ext *ext;
-	int fd;		 /* -1: private, this process only */
-	dev_t device;	 /* of the file behind fd, to notice a descriptor that was closed under us */
+	int fd;       /* -1: private, this process only */
+	dev_t device; /* of the file behind fd, to notice a descriptor that was closed under us */
 	ino_t inode;
-	bool ofd_locks;	 /* false: the kernel has no open-file-description locks, POSIX ones serve */
-	int slot;	 /* ours, or REGION_NO_SLOT */
+	bool ofd_locks; /* false: the kernel has no open-file-description locks, POSIX ones serve */
+	int slot;       /* ours, or REGION_NO_SLOT */
 	int32_t pid;
 };
 
@@ -82,6 +82,13 @@ int region_reclaim(struct region *r);
 bool region_slot_alive(const struct region *r, int slot);
 /* Takes the record lock again if somebody closed our descriptor. */
 void region_slot_refresh(struct region *r);
+
+/* ---- from outside: tools of the node, after region_attach() ---- */
+
+/* Tells every process to stand still (or to go on) at its next allocation or launch. */
+void region_suspend(struct region *r, bool stop);
+/* Processes alive, and how many of them stand still. */
+void region_suspended(const struct region *r, int *ret_alive, int *ret_suspended);
 
 /* ---- mutex ---- */
 

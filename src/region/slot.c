@@ -229,3 +229,24 @@ void region_slot_refresh(struct region *r)
 	if (r->fd >= 0 && r->slot != REGION_NO_SLOT)
 		(void)region_record_lock(r, VGPU_REGION_LOCK_SLOT + r->slot, false);
 }
+
+void region_suspend(struct region *r, bool stop)
+{
+	for (int i = 0; i < bounded_count(r); i++)
+		if (LOAD(&r->base->slot[i].pid) != 0)
+			STORE(&r->ext->slot[i].suspend, stop ? 1u : 0u);
+}
+
+void region_suspended(const struct region *r, int *ret_alive, int *ret_suspended)
+{
+	int alive = 0, suspended = 0;
+
+	for (int i = 0; i < bounded_count(r); i++) {
+		if (!region_slot_alive(r, i))
+			continue;
+		alive++;
+		suspended += LOAD(&r->base->slot[i].status) == VGPU_SLOT_SUSPENDED;
+	}
+	*ret_alive = alive;
+	*ret_suspended = suspended;
+}

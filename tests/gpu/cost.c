@@ -51,8 +51,7 @@ int main(void)
 	GPU_OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < LIVE; i++)
 		GPU_OK(cu.cuMemAlloc_v2(&live[i], 4096));
-	MEDIAN("alloc_free", 200, (void)0,
-	       (cu.cuMemAlloc_v2(&p, 4096), cu.cuMemFree_v2(p)));
+	MEDIAN("alloc_free", 200, (void)0, (cu.cuMemAlloc_v2(&p, 4096), cu.cuMemFree_v2(p)));
 	for (int i = 0; i < LIVE; i++)
 		GPU_OK(cu.cuMemFree_v2(live[i]));
 	GPU_OK(cu.cuMemAllocAsync(&p, 1 << 20, stream));

@@ -137,12 +137,18 @@ static const struct {
 	const char *name;
 	CUresult (*take)(void);
 } paths[] = {
-	{ "alloc", take_alloc },   { "pitch", take_pitch },
-	{ "managed", take_managed }, { "async", take_async },
-	{ "async_ptsz", take_async_thread }, { "pool", take_pool },
-	{ "vmm", take_vmm },	   { "array", take_array },
-	{ "array3d", take_array3d }, { "mipmap", take_mipmap },
-	{ "graph", take_graph },   { "heap", take_heap },
+	{ "alloc", take_alloc },
+	{ "pitch", take_pitch },
+	{ "managed", take_managed },
+	{ "async", take_async },
+	{ "async_ptsz", take_async_thread },
+	{ "pool", take_pool },
+	{ "vmm", take_vmm },
+	{ "array", take_array },
+	{ "array3d", take_array3d },
+	{ "mipmap", take_mipmap },
+	{ "graph", take_graph },
+	{ "heap", take_heap },
 };
 
 static double card_used_mib(void)
@@ -177,9 +183,10 @@ int main(int argc, char **argv)
 	gpu_load(&cu);
 	cuGraphCreate = (CUresult(*)(CUgraph *, unsigned int))dlsym(
 		dlopen("libcuda.so.1", RTLD_NOW), "cuGraphCreate");
-	cuGraphAddMemAllocNode = (CUresult(*)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t,
-					      CUDA_MEM_ALLOC_NODE_PARAMS *))
-		dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuGraphAddMemAllocNode");
+	cuGraphAddMemAllocNode =
+		(CUresult(*)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t,
+			     CUDA_MEM_ALLOC_NODE_PARAMS *))dlsym(dlopen("libcuda.so.1", RTLD_NOW),
+								 "cuGraphAddMemAllocNode");
 #endif
 	GPU_OK(cu.cuInit(0));
 	GPU_OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
@@ -196,7 +203,8 @@ int main(int argc, char **argv)
 		GPU_OK(cu.cuMemGetInfo_v2(&free_bytes, &total));
 		/* All that was free could be had, to the chunk, and not one chunk more. */
 		ok = rc == CUDA_ERROR_OUT_OF_MEMORY && got * chunk <= before &&
-		     (got + 1) * chunk > before - (strcmp(argv[1], "async") ? 0 : 0) && total == limit;
+		     (got + 1) * chunk > before - (strcmp(argv[1], "async") ? 0 : 0) &&
+		     total == limit;
 		printf("%-10s got %5zu MiB of %5zu free, then %d; now free %zu MiB, NVML %.0f MiB: %s\n",
 		       paths[i].name, got * CHUNK_MIB, before >> 20, rc, free_bytes >> 20,
 		       card_used_mib(), ok ? "ok" : "FAILED");

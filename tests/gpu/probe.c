@@ -75,8 +75,8 @@ static void addresses(void)
 
 static void steps(void)
 {
-	static const size_t sizes[] = { 1, 1000, 65536, 600000, 1048576, 1048577, 1500000, 2097152,
-					2097153, 3145728, 5000000, 67108864 };
+	static const size_t sizes[] = { 1,       1000,    65536,   600000,  1048576, 1048577,
+					1500000, 2097152, 2097153, 3145728, 5000000, 67108864 };
 	CUdeviceptr p[256];
 
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
@@ -139,7 +139,9 @@ static uint64_t pool_reserved(CUmemoryPool pool)
 
 static void pools(void)
 {
-	static const size_t sizes[] = { 1000, 65536, 1048576, 1048577, 33554432, 33554433, 67108864 };
+	static const size_t sizes[] = {
+		1000, 65536, 1048576, 1048577, 33554432, 33554433, 67108864
+	};
 	CUmemoryPool pool;
 
 	GPU_OK(cu.cuDeviceGetDefaultMemPool(&pool, 0));
@@ -266,8 +268,8 @@ static void events(CUfunction f, CUdeviceptr out)
 			cu.cuEventElapsedTime(&ms, ev[2 * i], ev[2 * i + 1]);
 			sum += (double)ms;
 		}
-		printf("events: 1024 kernels, %2u per pair: wall %.3f ms, in pairs %.3f ms\n", batch,
-		       (double)t0 / 1e6, sum);
+		printf("events: 1024 kernels, %2u per pair: wall %.3f ms, in pairs %.3f ms\n",
+		       batch, (double)t0 / 1e6, sum);
 		for (int i = 0; i < 2 * pairs; i++)
 			cu.cuEventDestroy_v2(ev[i]);
 	}
@@ -277,7 +279,8 @@ static void events(CUfunction f, CUdeviceptr out)
 		for (int i = 0; i < 1024; i++)
 			launch(f, 1056, n, out);
 		cu.cuCtxSynchronize();
-		printf("events: 1024 kernels, none: wall %.3f ms\n", (double)(gpu_now_ns() - t0) / 1e6);
+		printf("events: 1024 kernels, none: wall %.3f ms\n",
+		       (double)(gpu_now_ns() - t0) / 1e6);
 	}
 	for (int i = 0; i < 6; i++) {
 		cu.cuEventRecord(a, NULL);
@@ -391,7 +394,8 @@ int main(void)
 		COST("cuMemPoolGetAttribute", 100000,
 		     cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &v));
 		COST("cuDeviceGetMemPool", 100000, cu.cuDeviceGetMemPool(&pool, 0));
-		COST("cuStreamIsCapturing(stream)", 100000, cu.cuStreamIsCapturing(stream, &capture));
+		COST("cuStreamIsCapturing(stream)", 100000,
+		     cu.cuStreamIsCapturing(stream, &capture));
 		COST("cuStreamIsCapturing(NULL)", 100000, cu.cuStreamIsCapturing(NULL, &capture));
 		COST("cuStreamGetCtx(stream)", 100000, cu.cuStreamGetCtx(stream, &c));
 		COST("cuThreadExchangeStreamCaptureMode", 100000,
@@ -400,7 +404,8 @@ int main(void)
 		COST("cuEventElapsedTime(done)", 100000, cu.cuEventElapsedTime(&ms, ev, ev));
 		COST("cuEventRecord", 1000, cu.cuEventRecord(ev, stream));
 		COST("cuMemGetInfo", 10000, cu.cuMemGetInfo_v2(&a, &b));
-		COST("cuDeviceGetGraphMemAttribute", 10000, cu.cuDeviceGetGraphMemAttribute(0, 2, &v));
+		COST("cuDeviceGetGraphMemAttribute", 10000,
+		     cu.cuDeviceGetGraphMemAttribute(0, 2, &v));
 		COST("nvmlDeviceGetMemoryInfo", 1000, nv.nvmlDeviceGetMemoryInfo(nvdev, &m));
 		COST("nvml process list", 300,
 		     (n = 64, nv.nvmlDeviceGetComputeRunningProcesses_v3(nvdev, &n, list)));

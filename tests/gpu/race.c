@@ -49,8 +49,8 @@ static void child(struct shared *s, int me, int processes)
 int main(int argc, char **argv)
 {
 	int processes = argc > 1 ? (int)strtoul(argv[1], NULL, 10) : 8, bad = 0;
-	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-				-1, 0);
+	struct shared *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	size_t fit;
 
 	if (processes < 1 || processes > PROCESSES_MOST || s == MAP_FAILED)

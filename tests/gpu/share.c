@@ -19,7 +19,7 @@ struct workload {
 	const char *name;
 	double kernel_ms;
 	unsigned int blocks;
-	unsigned int per_step;	/* kernels between two completion events */
+	unsigned int per_step;  /* kernels between two completion events */
 	unsigned int per_graph; /* 0: no graph */
 };
 

@@ -120,6 +120,17 @@ expect "MIG" '^total [0-9]+ free .* alloc 0' "$(rm -f "$work/cards"; ask "VGPU_F
 	CUDA_DEVICE_MEMORY_LIMIT_0=3000m "$tests/ask" 1 0)"
 rm -f "$work/cards"
 
+# ---- a node that promises more than its cards hold --------------------------------------------------------------
+
+small() {
+	rm -f "$work/cards"
+	ask VGPU_FAKE_DEVICES=mem_mib=4000 CUDA_DEVICE_MEMORY_LIMIT=8000m "$@"
+}
+expect "oversubscribed" '^total 8000 free 7482 alloc 0' "$(small CUDA_OVERSUBSCRIBE=true "$tests/ask" 6000)"
+expect "oversubscribed: the limit holds" 'alloc 2 ' "$(small CUDA_OVERSUBSCRIBE=true "$tests/ask" 7483)"
+expect "not oversubscribed" '^total 3... free .* alloc 2' "$(small "$tests/ask" 6000)"
+rm -f "$work/cards"
+
 # ---- region files that are not ours --------------------------------------------------------------------------------
 
 region_case() { # WHAT LOG-PATTERN, with the file already made

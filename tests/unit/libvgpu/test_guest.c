@@ -147,8 +147,9 @@ static void test_everything_comes_back(void **state)
 	CUmemAllocationProp host = { .type = 1, .location = { CU_MEM_LOCATION_TYPE_HOST, 0 } };
 	CUDA_ARRAY_DESCRIPTOR flat = { 1000, 1000, 0x20, 4 };
 	CUDA_ARRAY3D_DESCRIPTOR deep = { 100, 100, 10, 0x20, 2, 0 };
-	CUDA_ARRAY3D_DESCRIPTOR deferred = { 4096, 4096, 0, 0x20, 4,
-					     CUDA_ARRAY3D_DEFERRED_MAPPING };
+	CUDA_ARRAY3D_DESCRIPTOR deferred = {
+		4096, 4096, 0, 0x20, 4, CUDA_ARRAY3D_DEFERRED_MAPPING
+	};
 	uint64_t before = used();
 	CUmemGenericAllocationHandle handle, again;
 	CUmipmappedArray mipmap;
@@ -359,8 +360,7 @@ static void test_graph_memory(void **state)
 	params.bytesize = 3000 * MIB;
 	assert_int_equal(create(&graph, 0), 0);
 	assert_int_equal(add(&node, graph, NULL, 0, &params), 0);
-	assert_int_equal(cu.cuGraphInstantiateWithFlags(&exec, graph, 0),
-			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 /* Under capture nothing is taken, so nothing is charged, refused or waited for. */
@@ -476,8 +476,9 @@ static void test_manners(void **state)
 	umask(mask);
 	assert_int_equal(mask, 027); /* as the runner has set it */
 	for (int s = 1; s < 32; s++) {
-		if (sigaction(s, NULL, &action) == 0 && s != SIGSEGV && s != SIGBUS && s != SIGFPE &&
-		    s != SIGILL && s != SIGABRT && s != SIGSYS) /* cmocka and sanitizers */
+		if (sigaction(s, NULL, &action) == 0 && s != SIGSEGV && s != SIGBUS &&
+		    s != SIGFPE && s != SIGILL && s != SIGABRT &&
+		    s != SIGSYS) /* cmocka and sanitizers */
 			assert_true(action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 	}
 }

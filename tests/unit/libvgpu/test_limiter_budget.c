@@ -69,8 +69,7 @@ static void test_busy(void **state)
 		{ 300, 350, 50, 4 },  /* between */
 		{ 240, 410, 100, 2 }, /* joins three: 250-300 and 350-400 are new */
 		{ 0, 1000, 595, 1 },  /* around everything: what was missing */
-		{ 10, 990, 0, 1 },
-		{ 500, 400, 0, 1 },   /* backwards */
+		{ 10, 990, 0, 1 },    { 500, 400, 0, 1 }, /* backwards */
 	};
 	struct vgpu_region_device d = { 0 };
 
@@ -120,10 +119,10 @@ static void test_batch_work(void **state)
 	static const struct {
 		uint64_t pair, submit, estimate, work;
 	} table[] = {
-		{ 1000, 100, 950, 950 },  /* inside what is possible: the estimate */
-		{ 1000, 100, 500, 900 },  /* the device cannot have idled that much */
+		{ 1000, 100, 950, 950 },   /* inside what is possible: the estimate */
+		{ 1000, 100, 500, 900 },   /* the device cannot have idled that much */
 		{ 1000, 100, 5000, 1000 }, /* nor worked more than the time */
-		{ 1000, 5000, 200, 200 }, /* a slow host pays for its work alone */
+		{ 1000, 5000, 200, 200 },  /* a slow host pays for its work alone */
 		{ 1000, 5000, 0, 0 },
 	};
 
@@ -151,7 +150,8 @@ static void test_estimates(void **state)
 		vg_batch_open(&b, 0);
 		for (int k = 0; k < 4; k++)
 			vg_batch_launched(&b, &e, vg_estimate_ns(&e), 10000);
-		assert_in_range(vg_batch_settle(&b, 200000000, VG_PART_WHOLE, false), 199000000, 200000000);
+		assert_in_range(vg_batch_settle(&b, 200000000, VG_PART_WHOLE, false), 199000000,
+				200000000);
 	}
 	assert_in_range(vg_estimate_ns(&e), 48000000, 52000000);
 }
@@ -216,9 +216,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shared_short), cmocka_unit_test(test_shared_long),
-		cmocka_unit_test(test_refill),	    cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_busy),	    cmocka_unit_test(test_busy_random),
-		cmocka_unit_test(test_batch_work),  cmocka_unit_test(test_estimates),
+		cmocka_unit_test(test_refill),       cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_busy),         cmocka_unit_test(test_busy_random),
+		cmocka_unit_test(test_batch_work),   cmocka_unit_test(test_estimates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,9 +22,9 @@ struct pending {
 
 struct simulation {
 	struct vgpu_region_device device;
-	uint64_t now_ns;       /* host */
-	uint64_t free_ns;      /* when the device's queue is empty */
-	uint64_t work_ns;      /* done by the device */
+	uint64_t now_ns;  /* host */
+	uint64_t free_ns; /* when the device's queue is empty */
+	uint64_t work_ns; /* done by the device */
 	uint64_t second_work[SECONDS + 2];
 	struct pending pending[EVENTS];
 	unsigned int head, tail;
@@ -60,8 +60,8 @@ static void poll(struct simulation *s)
 	while (s->head != s->tail && s->pending[s->head % EVENTS].end_ns <= s->now_ns) {
 		struct pending *p = &s->pending[s->head++ % EVENTS];
 		uint64_t charged = p->batch.estimate_ns;
-		uint64_t work = vg_batch_settle(&p->batch, p->end_ns - p->start_ns, VG_PART_WHOLE,
-						false);
+		uint64_t work =
+			vg_batch_settle(&p->batch, p->end_ns - p->start_ns, VG_PART_WHOLE, false);
 		uint64_t fresh = vg_busy_add(&s->device, p->start_ns, p->end_ns);
 
 		work = work < fresh ? work : fresh;
@@ -169,8 +169,7 @@ static void test_shares(void **state)
 			error += off / 16;
 			worst = off > worst ? off : worst;
 			assert_true(off <= 1.0);
-			assert_true(r.deviation <=
-				    (workload[w].kernel_ns > 10000000 ? 3.0 : 1.0));
+			assert_true(r.deviation <= (workload[w].kernel_ns > 10000000 ? 3.0 : 1.0));
 		}
 	}
 	print_message("mean error %.2f, worst %.2f\n", error, worst);

@@ -123,17 +123,17 @@ static void test_proc_address(void **state)
 		void *p = NULL, *old = NULL;
 		int status = -1;
 
-		assert_int_equal(get(rows[i].base, &p, rows[i].version,
-				     (cuuint64_t)rows[i].flavour, &status),
+		assert_int_equal(get(rows[i].base, &p, rows[i].version, (cuuint64_t)rows[i].flavour,
+				     &status),
 				 CUDA_SUCCESS);
 		assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
 		if (strcmp(symbol_of(p), rows[i].symbol) != 0 ||
 		    is_ours(p) != (rows[i].class != CALL))
 			fail_msg("%s@%d is %s in %s", rows[i].base, rows[i].version, symbol_of(p),
 				 object_of(p));
-		assert_int_equal(get_old(rows[i].base, &old, rows[i].version,
-					 (cuuint64_t)rows[i].flavour),
-				 CUDA_SUCCESS);
+		assert_int_equal(
+			get_old(rows[i].base, &old, rows[i].version, (cuuint64_t)rows[i].flavour),
+			CUDA_SUCCESS);
 		assert_ptr_equal(p, old);
 	}
 }
@@ -225,12 +225,9 @@ static void test_nvml(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dlsym),
-		cmocka_unit_test(test_lookup_of_lookups),
-		cmocka_unit_test(test_proc_address),
-		cmocka_unit_test(test_requests_of_the_runtime),
-		cmocka_unit_test(test_itself),
-		cmocka_unit_test(test_nvml),
+		cmocka_unit_test(test_dlsym),        cmocka_unit_test(test_lookup_of_lookups),
+		cmocka_unit_test(test_proc_address), cmocka_unit_test(test_requests_of_the_runtime),
+		cmocka_unit_test(test_itself),       cmocka_unit_test(test_nvml),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

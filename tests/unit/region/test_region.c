@@ -455,8 +455,8 @@ static void test_no_space(void **state)
 		struct rlimit small = { 1u << 20, 1u << 20 };
 
 		signal(SIGXFSZ, SIG_IGN);
-		if (setrlimit(RLIMIT_FSIZE, &small) < 0 ||
-		    region_open(&r, path, &s, &fault) != 1 || r.fd != -1)
+		if (setrlimit(RLIMIT_FSIZE, &small) < 0 || region_open(&r, path, &s, &fault) != 1 ||
+		    r.fd != -1)
 			_exit(1);
 		region_slot_claim(&r);
 		_exit(region_reserve(&r, 0, REGION_DATA, 1001) != -ENOMEM ||
@@ -475,6 +475,32 @@ static void test_no_space(void **state)
 	/* No holes: every block is there. */
 	assert_true((uint64_t)st.st_blocks * 512 >= VGPU_REGION_FILE_BYTES);
 	assert_int_equal(st.st_mode & 0777, 0666);
+	region_close(&r);
+}
+
+static void test_suspend(void **state)
+{
+	struct region_setup s = limit_of(1000);
+	struct region r, tool;
+	int alive, suspended;
+
+	(void)state;
+	assert_int_equal(region_attach(&tool, path, NULL), -ENOENT);
+	assert_int_equal(region_open(&r, path, &s, NULL), 0);
+	region_slot_claim(&r);
+	assert_int_equal(region_attach(&tool, path, NULL), 0);
+	region_suspend(&tool, true);
+	assert_int_equal(r.ext->slot[0].suspend, 1);
+	region_suspended(&tool, &alive, &suspended);
+	assert_int_equal(alive, 1);
+	assert_int_equal(suspended, 0); /* it has not come to a gate yet */
+	r.base->slot[0].status = VGPU_SLOT_SUSPENDED;
+	region_suspended(&tool, &alive, &suspended);
+	assert_int_equal(suspended, 1);
+	region_suspend(&tool, false);
+	assert_int_equal(r.ext->slot[0].suspend, 0);
+	region_close(&tool);
+	assert_int_equal(r.base->slot[0].pid, getpid()); /* a tool takes and frees no slot */
 	region_close(&r);
 }
 
@@ -526,6 +552,7 @@ int main(void)
 		TEST(test_random_kills),
 		TEST(test_fork_storm),
 		TEST(test_no_space),
+		TEST(test_suspend),
 		TEST(test_read_from_outside),
 	};
 

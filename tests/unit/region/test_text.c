@@ -62,9 +62,9 @@ static void test_percent(void **state)
 		int result;
 		uint64_t percent;
 	} table[] = {
-		{ "0", 0, 0 },	  { "30", 0, 30 },	{ " 30 ", 0, 30 },
-		{ "100", 0, 100 }, { "250", 0, 250 },	{ "30%", -EINVAL, 0 },
-		{ "-5", -EINVAL, 0 }, { "50m", -EINVAL, 0 }, { "", -EINVAL, 0 },
+		{ "0", 0, 0 },          { "30", 0, 30 },       { " 30 ", 0, 30 },
+		{ "100", 0, 100 },      { "250", 0, 250 },     { "30%", -EINVAL, 0 },
+		{ "-5", -EINVAL, 0 },   { "50m", -EINVAL, 0 }, { "", -EINVAL, 0 },
 		{ "half", -EINVAL, 0 },
 	};
 
