@@ -65,7 +65,7 @@ struct vg_client {
 	CURL *idle[POOL_MAX];
 	size_t idle_count;
 	/* The connection that last proved to work, and when. */
-	curl_socket_t alive_socket;
+	long alive_port;
 	int64_t alive_ns;
 };
 
@@ -242,31 +242,35 @@ static void add_header(struct vg_call *call, const char *line)
  * Certificates are handed over as memory, not as paths: libcurl compares them when it looks for a
  * connection to use again, and so never speaks through one that stands for an older certificate.
  */
-static void set_blob(CURL *easy, CURLoption option, const struct vg_credential *credential)
+static struct curl_blob as_blob(const struct vg_credential *credential)
 {
-	struct curl_blob blob = {
+	return (struct curl_blob){
 		.data = credential->text,
 		.len = credential->size,
 		.flags = CURL_BLOB_COPY,
 	};
-
-	if (credential->text)
-		SETOPT(easy, option, &blob);
 }
 
 static void set_tls(struct vg_call *call)
 {
 	const struct vg_credential *item = call->client->credentials.item;
+	struct curl_blob ca = as_blob(&item[VG_CREDENTIAL_CA]);
+	struct curl_blob cert = as_blob(&item[VG_CREDENTIAL_CERT]);
+	struct curl_blob key = as_blob(&item[VG_CREDENTIAL_KEY]);
+	bool verify = !call->client->config->insecure;
 
 	SETOPT(call->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	set_blob(call->easy, CURLOPT_CAINFO_BLOB, &item[VG_CREDENTIAL_CA]);
-	/* With a CA of its own the cluster's certificate is not for the system's CAs to vouch for. */
-	if (item[VG_CREDENTIAL_CA].text)
+	if (ca.data) {
+		SETOPT(call->easy, CURLOPT_CAINFO_BLOB, &ca);
+		/* A cluster with a CA of its own is not for the system's CAs to vouch for. */
 		SETOPT(call->easy, CURLOPT_CAPATH, NULL);
-	set_blob(call->easy, CURLOPT_SSLCERT_BLOB, &item[VG_CREDENTIAL_CERT]);
-	set_blob(call->easy, CURLOPT_SSLKEY_BLOB, &item[VG_CREDENTIAL_KEY]);
-	SETOPT(call->easy, CURLOPT_SSL_VERIFYPEER, call->client->config->insecure ? 0L : 1L);
-	SETOPT(call->easy, CURLOPT_SSL_VERIFYHOST, call->client->config->insecure ? 0L : 2L);
+	}
+	if (cert.data)
+		SETOPT(call->easy, CURLOPT_SSLCERT_BLOB, &cert);
+	if (key.data)
+		SETOPT(call->easy, CURLOPT_SSLKEY_BLOB, &key);
+	SETOPT(call->easy, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
+	SETOPT(call->easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
 }
 
 static void set_request(struct vg_call *call)
@@ -393,12 +397,17 @@ void vg_call_cancel(struct vg_call *call)
 	free_call(call);
 }
 
-static curl_socket_t socket_of(struct vg_call *call)
+/*
+ * Which connection a call is on: its local port, 0 before it has one. (CURLINFO_ACTIVESOCKET and
+ * CURLINFO_CONN_ID would say it better, but not of a transfer that is still running, or not before
+ * libcurl 8.2.)
+ */
+static long port_of(struct vg_call *call)
 {
-	curl_socket_t fd = CURL_SOCKET_BAD;
+	long port = 0;
 
-	curl_easy_getinfo(call->easy, CURLINFO_ACTIVESOCKET, &fd);
-	return fd;
+	curl_easy_getinfo(call->easy, CURLINFO_LOCAL_PORT, &port);
+	return port > 0 ? port : 0;
 }
 
 /* Whether the request may have left this machine, as far as that can be known. */
@@ -436,7 +445,7 @@ static void finish(struct vg_call *call, bool ended, CURLcode code)
 		reply.status = 0;
 	reply.maybe_sent = reply.status != 0 || maybe_sent(call, code);
 	if (reply.complete) {
-		client->alive_socket = socket_of(call);
+		client->alive_port = port_of(call);
 		client->alive_ns = call->heard_ns;
 	}
 	detach(call, ended);
@@ -495,25 +504,33 @@ static int64_t call_deadline(const struct vg_call *call)
 	return silence < total ? silence : total;
 }
 
+/* When the last byte came through the connection, whoever it was for; 0 if that is long ago. */
+static int64_t connection_heard_ns(struct vg_client *client, long port)
+{
+	int64_t heard_ns = client->alive_port == port ? client->alive_ns : 0;
+
+	for (struct vg_call *call = client->calls; call; call = call->next)
+		if (call->answered_ns && call->heard_ns > heard_ns && port_of(call) == port)
+			heard_ns = call->heard_ns;
+	return heard_ns;
+}
+
 /*
  * An HTTP/2 connection is shared: when one exchange gets no answer, the question is whether the server
- * is slow with it or the connection is dead. If nothing at all came through the connection since the
- * exchange fell silent, all its exchanges end now and it is not used again; otherwise only this one.
+ * is slow with it or the connection is dead, in which case whatever is sent next would be lost as
+ * well. If nothing at all came through it in half the time that the exchange waited, all its exchanges
+ * end now and it is not used again; otherwise only this one ends.
  */
-static void condemn_connection(struct vg_client *client, struct vg_call *silent)
+static void condemn_connection(struct vg_client *client, struct vg_call *silent, int64_t now_ns)
 {
-	curl_socket_t fd = socket_of(silent);
+	int64_t waited_ns = now_ns - (silent->answered_ns ? silent->heard_ns : silent->started_ns);
+	long port = port_of(silent);
 
 	silent->cause = silent->answered_ns ? "the answer stopped half-way" : "no answer in time";
-	if (fd == CURL_SOCKET_BAD)
+	if (!port || connection_heard_ns(client, port) > now_ns - waited_ns / 2)
 		return;
-	if (client->alive_socket == fd && client->alive_ns > silent->heard_ns)
-		return;
-	for (struct vg_call *call = client->calls; call; call = call->next)
-		if (call->heard_ns > silent->heard_ns && call->answered_ns && socket_of(call) == fd)
-			return;
 	for (struct vg_call *call = client->calls; call; call = call->next) {
-		if (socket_of(call) != fd)
+		if (port_of(call) != port)
 			continue;
 		SETOPT(call->easy, CURLOPT_FORBID_REUSE, 1L);
 		if (!call->cause)
@@ -530,7 +547,7 @@ static bool end_overdue(struct vg_client *client)
 		if (call->cause || now < call_deadline(call))
 			continue;
 		if (now >= silence_deadline(call))
-			condemn_connection(client, call);
+			condemn_connection(client, call, now);
 		else
 			call->cause = "it took too long";
 	}

@@ -74,6 +74,7 @@ struct vg_kube_stats {
 	uint64_t requests;                     /* API calls other than list and watch */
 	uint64_t request_failures; /* of these: no answer, or another answer than success */
 	uint64_t bind_posts;
+	uint64_t nudges; /* pods that were touched */
 };
 
 struct vg_kube;
@@ -96,5 +97,8 @@ void vg_kube_stats(const struct vg_kube *kube, struct vg_kube_stats *ret_stats);
  * (stopped). done() comes from the client's thread, or from bind() itself.
  */
 struct vg_binder vg_kube_binder(struct vg_kube *kube);
+/* Patches the annotation kube-vgpu.io/nudged of the pod, if it is still the one of that UID. What cannot be
+ * sent is dropped: the next chance comes with the next card that is freed. */
+struct vg_nudger vg_kube_nudger(struct vg_kube *kube);
 
 #endif

@@ -312,8 +312,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if url.path.startswith("/fake/"):
                 self.control(url.path, body)
                 return
+            self.entry = {"verb": "version", "kind": "", "path": self.path,
+                          "at": time.monotonic(), "peer": self.client_address[1],
+                          "agent": self.headers.get("User-Agent")}
             if url.path == "/version":
-                self.entry.update({"verb": "version", "kind": "", "path": self.path})
                 fake.remember(self.entry)
                 major, minor = fake.version.split(".")[:2]
                 self.answer(200, {"major": major, "minor": minor,
@@ -328,10 +330,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             namespace, kind, name, binding = match.groups()
             key = f"{namespace}/{name}" if namespace else name
             verb = self.verb(name, binding, query)
-            self.entry.update({"verb": verb, "kind": kind, "key": key, "path": self.path,
-                               "at": time.monotonic(), "peer": self.client_address[1],
-                               "body": body.decode("utf-8", "replace"),
-                               "agent": self.headers.get("User-Agent")})
+            self.entry.update({"verb": verb, "kind": kind, "key": key,
+                               "body": body.decode("utf-8", "replace")})
             fake.remember(self.entry)
             if not self.authorized():
                 self.answer_status(401, "Unauthorized", "Unauthorized")

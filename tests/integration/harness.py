@@ -12,6 +12,8 @@ import time
 import traceback
 
 import fake_apiserver
+import h2front
+import pki
 
 BUILD = pathlib.Path(os.environ.get("VGPU_BUILD", "build")).resolve()
 
@@ -165,7 +167,10 @@ class Driver:
 
 
 class Case:
-    """One server and one driver, in a folder of their own."""
+    """One server and one driver, in a folder of their own; with HTTP/2 and TLS between them if
+    `http2`."""
+
+    http2 = False
 
     def __init__(self, timing=None, user=None, cluster=None, **server):
         self._folder = tempfile.TemporaryDirectory(prefix="vgpu-integration-")
@@ -175,9 +180,17 @@ class Case:
         self._user = user
         self._cluster = cluster
         self.driver = None
+        self.front = self._start_front() if self.http2 else None
+
+    def _start_front(self):
+        authority = pki.Authority(self.folder)
+        pair = authority.issue("front", names="IP:127.0.0.1")
+        self._cluster = {"certificate-authority": str(authority.cert)}
+        return h2front.H2Front(pki.server_context(pair), self.fake.port)
 
     def start(self, **timing):
-        config = fake_apiserver.kubeconfig(self.fake.url, self._cluster, self._user)
+        url = f"https://127.0.0.1:{self.front.port}" if self.front else self.fake.url
+        config = fake_apiserver.kubeconfig(url, self._cluster, self._user)
         self.driver = Driver(config, self.folder, **{**self._timing, **timing})
         return self.driver
 
@@ -207,15 +220,21 @@ class Case:
                 self.driver.kill()
                 if kind is not None:
                     sys.stdout.write(self.driver.log()[-3000:])
+            if self.front:
+                self.front.close()
             self.fake.down()
             self._folder.cleanup()
 
 
-def run_tests(module):
-    """Runs every function whose name begins with test_, in the order of the file."""
+def tests_of(module):
+    """Every function whose name begins with test_, in the order of the file."""
+    return {name: function for name, function in vars(module).items() if name.startswith("test_")}
+
+
+def run_tests(tests):
+    """Runs them one by one, or those named on the command line."""
     wanted = sys.argv[1:]
-    tests = {name: function for name, function in vars(module).items()
-             if name.startswith("test_") and (not wanted or name in wanted)}
+    tests = {name: function for name, function in tests.items() if not wanted or name in wanted}
     failed = 0
     for name, function in tests.items():
         began = time.monotonic()

@@ -4,6 +4,8 @@
 Every test ends with what the client knows being the truth."""
 
 import json
+import os
+import pathlib
 import random
 import sys
 import time
@@ -81,7 +83,7 @@ def test_pages_then_events():
         churn(case.fake.store, random.Random(1), 300)
         case.wait_equal()
         assert len(case.fake.requests("list")) == 5, "events need no list"
-        assert case.fake.requests()[0]["agent"].startswith("kube-vgpu/")
+        assert lists[0]["agent"].startswith("kube-vgpu/")
 
 
 def test_watch_asks_for_bookmarks_and_an_end():
@@ -245,6 +247,29 @@ def test_half_open_list():
         case.fake.fault("list", times=2, hang=60)
         case.start()
         case.wait_equal(10)
+
+
+def test_kernel_probes_the_connection():
+    """A host that is gone without a word sends nothing, not even an end: TCP has to ask."""
+    with Case() as case:
+        fill(case)
+        case.fake.fault("watch", times=-1, silent=60)
+        case.start(answer_ms=60000, watch_ms=60000)
+        case.wait_equal()
+        watches(case, "nodes")
+        watches(case, "pods")
+        time.sleep(0.2)
+        timers = []
+        for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            remote_port, state, (timer, when) = \
+                int(fields[2].split(":")[1], 16), fields[3], fields[5].split(":")
+            if remote_port == case.fake.port and state == "01":
+                timers.append((timer, int(when, 16)))
+        ticks = os.sysconf("SC_CLK_TCK")
+        # 02 is the keep-alive timer: its first probe comes within 5 s.
+        assert len(timers) >= 2, timers
+        assert all(timer == "02" and when <= 5 * ticks for timer, when in timers), timers
 
 
 def test_watch_without_bookmarks_is_no_silence():
@@ -703,4 +728,4 @@ def test_storm():
 
 
 if __name__ == "__main__":
-    harness.run_tests(sys.modules[__name__])
+    harness.run_tests(harness.tests_of(sys.modules[__name__]))
