@@ -2,7 +2,7 @@
 # What `make bench` prints: each figure next to its bar. Exit status 1 when a bar is missed.
 # Machines are noisy: a missed bar is worth a second run before it is worth a change.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 
 build=${VGPU_BUILD:-build}
 folder=$(mktemp -d)
@@ -11,7 +11,7 @@ failed=0
 
 echo "machine: $(nproc) cores, $(uname -m), $(. /etc/os-release && echo "$PRETTY_NAME")"
 for program in "$build"/bench/bench_*; do
-	[ -x "$program" ] && [ -f "$program" ] || continue
+	if [ ! -x "$program" ] || [ ! -f "$program" ]; then continue; fi
 	case $program in
 	*.d) continue ;;
 	*/bench_http) set -- "$build/vgpu-scheduler" config/device-config.yaml "$folder" ;;
