@@ -12,7 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* clang-format off: it takes versions for numbers. */
+/* It takes versions for numbers. */
+/* clang-format off */
 #if defined(__x86_64__)
 #define VG_FLOOR(symbol)	 VG_FLOOR_AT(symbol, GLIBC_2.2.5)
 #define VG_FLOOR_LATE(symbol, v) VG_FLOOR_AT(symbol, v)
