@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a list and its watches:
+ *
+ *	page ─▶ page ─▶ … ─▶ watch ─ ended by its time ─▶ watch ─▶ …
+ *	 │ ▲                   │ ─ cut, silent, 429, 5xx ─ wait ─▶ watch, from the last version
+ *	 │ │                   │ ─ the same five times in a row ─▶ first page
+ *	 │ │                   └ ─ 410, an event that cannot be read ─ wait ─▶ first page
+ *	 │ └─ wait ─ cut, silent, 429, 5xx: the same page again, if it is not the first
+ *	 └ ─ 410, older than what was seen, no list at all ─ wait ─▶ first page
+ *
+ * The sink hears of a list that is given up (list_abort) and keeps what it knows; nothing that was seen
+ * is replaced by an older state of it, whoever says so.
+ */
 #include "kube/list_watch_internal.h"
 
 #include <assert.h>
