@@ -39,6 +39,12 @@ libvgpu: $(BUILD)/libvgpu.so
 .PHONY: check-exports
 check-exports: $(BUILD)/libvgpu.so
 	@src/libvgpu/check-exports.sh $(BUILD)/libvgpu.so $(BUILD)/libvgpu.map
+	@src/libvgpu/symbols-doc.sh | diff docs/libvgpu-symbols.md - || \
+		{ echo "docs/libvgpu-symbols.md is old: run make docs-symbols" >&2; exit 1; }
+
+.PHONY: docs-symbols
+docs-symbols:
+	@src/libvgpu/symbols-doc.sh > docs/libvgpu-symbols.md
 
 PROGRAMS_EXTRA += $(BUILD)/libvgpu.so
 TEST_EXTRA += check-exports
