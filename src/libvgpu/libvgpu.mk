@@ -62,7 +62,7 @@ $(GUEST_TESTS)/unit/test_%: tests/unit/libvgpu/test_%.c $(GUEST_PURE)
 	@mkdir -p $(@D)
 	@echo "  TESTCC  $<"
 	@$(GUEST_TEST_CC) -o $@ $< $(GUEST_PURE) $(SANFLAGS) -lcmocka -lm
-$(GUEST_TESTS)/paths-linked: tests/gpu/paths.c tests/gpu/gpu.h $(FAKE_LIBS)
+$(GUEST_TESTS)/paths-linked: tests/gpu/paths.c tests/gpu/gpu.h $(BUILD)/fake/libcuda.so.1
 	@mkdir -p $(@D)
 	@$(GUEST_TEST_CC) -DLINKED -o $@ $< $(FAKE_DIR)/libcuda.so.1 $(SANFLAGS) -ldl
 $(GUEST_TESTS)/%: tests/unit/libvgpu/%.c tests/gpu/gpu.h
