@@ -89,15 +89,17 @@ static int open_one(const struct addrinfo *info)
 
 static int port_of(int fd, uint16_t *ret_port, struct vg_err *err)
 {
-	struct sockaddr_storage bound = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} bound = { 0 };
 	socklen_t size = sizeof(bound);
 
-	if (getsockname(fd, (struct sockaddr *)&bound, &size) < 0)
+	if (getsockname(fd, &bound.any, &size) < 0)
 		return vg_fail(err, errno, "the listening socket has no name: %s", strerror(errno));
-	if (bound.ss_family == AF_INET6)
-		*ret_port = ntohs(((struct sockaddr_in6 *)&bound)->sin6_port);
-	else
-		*ret_port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+	*ret_port =
+		ntohs(bound.any.sa_family == AF_INET6 ? bound.in6.sin6_port : bound.in.sin_port);
 	return 0;
 }
 
@@ -107,8 +109,8 @@ int vg_http_open_socket(const char *address, int *ret_fd, uint16_t *ret_port, st
 					.ai_socktype = SOCK_STREAM,
 					.ai_flags = AI_PASSIVE };
 	struct addrinfo *found = NULL;
-	char host[HOST_BYTES];
-	uint16_t port;
+	char host[HOST_BYTES] = "";
+	uint16_t port = 0;
 	char service[8];
 	vg_autoclose int fd = -1;
 	int r;

@@ -290,7 +290,7 @@ int64_t vg_http_tls_expires_unix_s(struct vg_http_listener *listener)
 
 static int reload(struct vg_http_listener *listener, struct vg_err *err)
 {
-	struct generation *fresh;
+	struct generation *fresh = NULL;
 	struct generation *old;
 	size_t left;
 	int r;

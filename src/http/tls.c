@@ -19,7 +19,7 @@ static gnutls_datum_t datum(const char *text)
 		unsigned char *out;
 	} cast = { .in = text };
 
-	return (gnutls_datum_t){ .data = cast.out, .size = (unsigned)strlen(text) };
+	return (gnutls_datum_t){ .data = cast.out, .size = text ? (unsigned)strlen(text) : 0 };
 }
 
 static int read_pem(const char *path, char **ret_text, struct vg_err *err)

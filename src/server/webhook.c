@@ -131,21 +131,22 @@ static enum vg_step_result step_scope(struct vg_job *job)
 /* ---- check ------------------------------------------------------------------------------------ */
 
 /* More than 100 percent is a mistake that the user can still correct here; filter takes it as 100. */
-static const struct vg_container *
-find_percent_over(const struct vg_pod *pod, const struct vg_class *class, const char **ret_text)
+static bool find_percent_over(const struct vg_pod *pod, const struct vg_class *class,
+			      const char **ret_container, const char **ret_text)
 {
 	for (size_t i = 0; i < pod->container_count; i++) {
 		const char *text =
 			vg_container_resource(&pod->containers[i], class->resource_mem_percent);
 		struct vg_quantity quantity;
 
-		if (text && vg_quantity_parse(VG_SPAN(text), &quantity, NULL) == 0 &&
-		    quantity.value > 100) {
-			*ret_text = text;
-			return &pod->containers[i];
-		}
+		if (!text || vg_quantity_parse(VG_SPAN(text), &quantity, NULL) < 0 ||
+		    quantity.value <= 100)
+			continue;
+		*ret_container = pod->containers[i].name;
+		*ret_text = text;
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 static enum vg_step_result step_check(struct vg_job *job)
@@ -159,14 +160,14 @@ static enum vg_step_result step_check(struct vg_job *job)
 		return deny(webhook, "%s", webhook->err.msg);
 	for (size_t i = 0; i < options->classes->count; i++) {
 		const struct vg_class *class = &options->classes->item[i];
+		const char *container = "";
 		const char *text = "";
-		const struct vg_container *container = find_percent_over(pod, class, &text);
 
-		if (container)
+		if (find_percent_over(pod, class, &container, &text))
 			return deny(webhook,
 				    "invalid %s value %.40s in container %s: must be an integer "
 				    "between 0 and 100",
-				    class->resource_mem_percent, text, container->name);
+				    class->resource_mem_percent, text, container);
 	}
 	if (!webhook->request.want_count)
 		return VG_STEP_NEXT;

@@ -10,7 +10,8 @@ static void test_routes(void **state)
 		enum vg_server_listener listener;
 		const char *routes;
 	} rows[] = {
-		{ VG_SERVER_EXTENDER, "POST /filter,POST /prioritize,POST /bind,GET /healthz,GET /readyz," },
+		{ VG_SERVER_EXTENDER,
+		  "POST /filter,POST /prioritize,POST /bind,GET /healthz,GET /readyz," },
 		{ VG_SERVER_WEBHOOK, "POST /webhook,GET /healthz,GET /readyz," },
 		{ VG_SERVER_METRICS,
 		  "POST /explain,GET /state,GET /metrics,GET /healthz,GET /readyz," },
