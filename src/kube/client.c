@@ -41,7 +41,7 @@
 struct vg_call {
 	struct vg_client *client;
 	struct vg_call *next;
-	struct vg_call **link; /* the pointer that points here */
+	struct vg_call *previous;
 	struct vg_call_spec spec;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -217,8 +217,10 @@ void vg_client_free(struct vg_client *client)
 {
 	if (!client)
 		return;
-	while (client->calls)
-		vg_call_cancel(client->calls);
+	for (struct vg_call *call = client->calls, *next; call; call = next) {
+		next = call->next;
+		vg_call_cancel(call);
+	}
 	for (size_t i = 0; i < client->idle_count; i++)
 		curl_easy_cleanup(client->idle[i]);
 	if (client->multi)
@@ -354,9 +356,8 @@ struct vg_call *vg_client_start(struct vg_client *client, const struct vg_call_s
 	call->spec.content_type = NULL;
 
 	call->next = client->calls;
-	call->link = &client->calls;
 	if (call->next)
-		call->next->link = &call->next;
+		call->next->previous = call;
 	client->calls = call;
 	curl_multi_add_handle(client->multi, call->easy);
 	return call;
@@ -368,9 +369,12 @@ static void detach(struct vg_call *call, bool ended)
 	struct vg_client *client = call->client;
 
 	curl_multi_remove_handle(client->multi, call->easy);
-	*call->link = call->next;
+	if (client->calls == call)
+		client->calls = call->next;
+	else
+		call->previous->next = call->next;
 	if (call->next)
-		call->next->link = call->link;
+		call->next->previous = call->previous;
 	/* A handle that was taken out half-way keeps buffers that reset does not know of. */
 	if (ended && client->idle_count < POOL_MAX) {
 		curl_easy_reset(call->easy);
@@ -538,12 +542,23 @@ static void condemn_connection(struct vg_client *client, struct vg_call *silent,
 	}
 }
 
+static struct vg_call *find_condemned(const struct vg_client *client)
+{
+	struct vg_call *call = client->calls;
+
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list lets go of a call before it is freed. */
+	while (call && !call->cause)
+		call = call->next;
+	return call;
+}
+
 static bool end_overdue(struct vg_client *client)
 {
 	int64_t now = vg_clock_mono_ns();
+	struct vg_call *call;
 	bool ended = false;
 
-	for (struct vg_call *call = client->calls; call; call = call->next) {
+	for (call = client->calls; call; call = call->next) {
 		if (call->cause || now < call_deadline(call))
 			continue;
 		if (now >= silence_deadline(call))
@@ -552,14 +567,9 @@ static bool end_overdue(struct vg_client *client)
 			call->cause = "it took too long";
 	}
 	/* on_end() may start and cancel calls: look from the start again after each. */
-	for (struct vg_call *call = client->calls; call;) {
-		if (call->cause) {
-			finish(call, false, CURLE_OPERATION_TIMEDOUT);
-			ended = true;
-			call = client->calls;
-		} else {
-			call = call->next;
-		}
+	while ((call = find_condemned(client))) {
+		finish(call, false, CURLE_OPERATION_TIMEDOUT);
+		ended = true;
 	}
 	return ended;
 }

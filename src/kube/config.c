@@ -123,7 +123,8 @@ struct reader {
 static int wrong(const struct reader *in, const struct vg_yaml *at, const char *key,
 		 const char *why)
 {
-	return vg_fail(in->err, EINVAL, "%s:%u: %s: %s", in->path, at->line, key, why);
+	vg_fail(in->err, EINVAL, "%s:%u: %s: %s", in->path, at->line, key, why);
+	return -EINVAL;
 }
 
 /* Writers of kubeconfigs leave what is not set empty or null. */
@@ -245,8 +246,9 @@ static int find_named(const struct reader *in, const struct vg_yaml *root, const
 		*ret_map = map;
 		return 0;
 	}
-	return vg_fail(in->err, ENOENT, "%s: %s: there is no entry called \"%s\"", in->path,
-		       list_key, name);
+	vg_fail(in->err, ENOENT, "%s: %s: there is no entry called \"%s\"", in->path, list_key,
+		name);
+	return -ENOENT;
 }
 
 static bool is_url(const char *text)
@@ -341,9 +343,9 @@ int vg_kube_config_parse(const char *path, const char *text, size_t size,
 	const struct reader in = { .path = path, .err = err };
 	config_cleanup struct vg_kube_config config = { 0 };
 	arena_cleanup struct vg_arena arena;
-	const struct vg_yaml *context;
-	const struct vg_yaml *cluster;
-	const struct vg_yaml *user;
+	const struct vg_yaml *context = NULL;
+	const struct vg_yaml *cluster = NULL;
+	const struct vg_yaml *user = NULL;
 	struct vg_yaml **documents;
 	const struct vg_yaml *root;
 	const char *context_name;
