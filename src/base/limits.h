@@ -63,6 +63,8 @@
 #define VG_LIMIT_LIST_PAGE        500u
 #define VG_LIMIT_LIST_PAGE_BYTES  (256u << 20)
 #define VG_LIMIT_WATCH_LINE_BYTES (16u << 20)
+#define VG_LIMIT_NUDGE_QUEUE      1024u
+#define VG_LIMIT_NUDGES_IN_FLIGHT 16u
 #define VG_LIMIT_BIND_QUEUE       4096u
 #define VG_LIMIT_API_REPLY_BYTES  (4u << 20)
 /* What stands around the items of a list page: kind, metadata. */

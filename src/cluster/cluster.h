@@ -89,6 +89,29 @@ void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *re
 			 const struct vg_node_info *nodes, size_t node_count,
 			 struct vg_arena *arena, struct vg_placement *ret_placement);
 
+/* ---- waking those who wait -------------------------------------------------------------------- */
+
+/* A pod that a filter refused, and that fits now on a node on which something was freed. */
+struct vg_wake {
+	const char *namespace;
+	const char *name;
+	const char *uid;
+};
+
+/* A pod is woken again after this time at the earliest, twice that the next time, and so on. */
+#define VG_WAKE_AGAIN_NS     (1LL * 1000000000LL)
+#define VG_WAKE_AGAIN_MAX_NS (300LL * 1000000000LL)
+/* So many at a time, and decisions for so many: the rest has its turn with the next call. */
+#define VG_WAKE_MAX          64
+#define VG_WAKE_DECISIONS    256
+
+/*
+ * Whom to wake, the longest refused first; up to VG_WAKE_MAX, in the arena. kube-scheduler itself would
+ * try them again when it hears of the deleted pod, which may be before we do, or in five minutes.
+ */
+size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_arena *arena,
+		       struct vg_wake **ret_list);
+
 /* ---- bind ------------------------------------------------------------------------------------- */
 
 struct vg_bind_args {
@@ -185,6 +208,7 @@ struct vg_cluster_stats {
 	size_t bind_waiting;
 	uint64_t reservations_made;
 	uint64_t reservations_lapsed;
+	uint64_t woken;
 	uint64_t decided_at_bind;          /* reservations that had been lost */
 	uint64_t malformed[VG_KIND_COUNT]; /* objects and annotations that could not be read */
 	uint64_t

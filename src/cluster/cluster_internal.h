@@ -31,6 +31,7 @@ struct cluster_node {
 	int64_t allocatable;
 	struct vg_arena texts; /* of the cards and the error; a new one with each put */
 	const char *register_error;
+	bool freed; /* more is free than before: pods that were refused may fit now */
 	bool links_broken;
 	size_t links_odd;
 	struct cluster_pod *pods; /* all that hold cards here */
@@ -70,6 +71,11 @@ struct cluster_pod {
 	struct cluster_pod *prev;  /* among node->pods */
 	struct cluster_pod *next;
 
+	/* Waiting pods: when a filter found no room for it last, 0 = it was not, or fits since. */
+	int64_t refused_ns;
+	int64_t nudge_after_ns; /* not before */
+	unsigned nudge_count;   /* since it was placed last */
+
 	struct ticket *ticket;           /* it waits for its turn */
 	struct cluster_node *granted_at; /* its turn came there and it has not begun yet */
 };
@@ -97,6 +103,7 @@ struct vg_cluster {
 	struct vg_cluster_stats stats; /* the counters; sizes are computed when asked */
 	struct ticket *due;            /* to be told after the lock is released */
 	struct vg_arena scratch;       /* for what does not outlive the lock */
+	bool freed;                    /* some node is */
 };
 
 /* ledger.c: who holds what */
@@ -131,6 +138,14 @@ void vg_ledger_pod_gone(struct vg_cluster *cluster, struct cluster_pod *pod);
 void vg_ledger_unreserve(struct vg_cluster *cluster, struct cluster_pod *pod);
 
 struct vg_allocation vg_allocation_copy(const struct vg_allocation *from, struct vg_arena *arena);
+
+/* nudge.c: who may fit now */
+
+/* The node has more to give than before. */
+void vg_nudge_freed(struct vg_cluster *cluster, struct cluster_node *node);
+/* A filter found no room for the pod, or found some. */
+void vg_nudge_refused(struct cluster_pod *pod, int64_t now_ns);
+void vg_nudge_placed(struct cluster_pod *pod);
 
 /* bind.c: turns */
 

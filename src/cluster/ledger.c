@@ -135,6 +135,27 @@ void vg_ledger_uncharge(struct vg_cluster *cluster, struct cluster_pod *pod)
 	pod->charges_unknown = 0;
 }
 
+/* Heartbeats change a node all the time, and mean nothing to those who wait for a card. */
+static bool offers_something_new(const struct vg_node *view, const struct vg_node_info *info)
+{
+	const char *cordon = info->annotations.value[VG_ANNO_NODE_CORDON];
+
+	if (info->card_count != view->card_count)
+		return true;
+	for (uint32_t i = 0; i < view->card_count; i++) {
+		const struct vg_card *card = &view->cards[i];
+		const struct vg_card_info *now = &info->cards[i];
+		bool cordoned = cordon && vg_uuid_listed(cordon, now->uuid);
+
+		if (strcmp(card->uuid, now->uuid) != 0 || card->mem_mib != now->mem_mib ||
+		    card->cores != now->cores || card->slots != now->slots ||
+		    card->mode != now->mode || card->healthy < now->healthy ||
+		    card->cordoned > cordoned)
+			return true;
+	}
+	return false;
+}
+
 void vg_ledger_node_put(struct vg_cluster *cluster, const struct vg_node_info *info)
 {
 	struct cluster_node *node = vg_ledger_node(cluster, info->name);
@@ -143,15 +164,16 @@ void vg_ledger_node_put(struct vg_cluster *cluster, const struct vg_node_info *i
 	node->known = true;
 	node->resource_version = info->resource_version;
 	node->allocatable = info->allocatable;
-	vg_arena_clear(&node->texts);
-	node->register_error =
-		info->register_error ? vg_arena_strdup(&node->texts, info->register_error) : NULL;
-
+	if (offers_something_new(view, info))
+		vg_nudge_freed(cluster, node);
 	free(view->cards);
 	view->cards =
 		info->card_count ? vg_new_array(info->card_count, sizeof(*view->cards)) : NULL;
 	view->card_count = (uint32_t)info->card_count;
 	view->sums = (struct vg_sums){ 0 };
+	vg_arena_clear(&node->texts);
+	node->register_error =
+		info->register_error ? vg_arena_strdup(&node->texts, info->register_error) : NULL;
 	for (size_t i = 0; i < info->card_count; i++) {
 		struct vg_card *card = &view->cards[i];
 
@@ -297,6 +319,8 @@ void vg_ledger_pod_gone(struct vg_cluster *cluster, struct cluster_pod *pod)
 		if (other != node)
 			vg_ledger_node_settle(cluster, other);
 	}
+	if (node)
+		vg_nudge_freed(cluster, node);
 	vg_ledger_drop(cluster, pod);
 	vg_map_del(&cluster->pods, pod->uid);
 	if (vg_map_get(&cluster->pods_by_key, pod->key) == pod)
@@ -322,6 +346,8 @@ void vg_ledger_unreserve(struct vg_cluster *cluster, struct cluster_pod *pod)
 		vg_ledger_pod_gone(cluster, pod);
 		return;
 	}
+	if (node)
+		vg_nudge_freed(cluster, node);
 	vg_ledger_drop(cluster, pod);
 	pod->state = VG_STATE_PENDING;
 	pod->since_ns = 0;

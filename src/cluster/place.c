@@ -29,6 +29,7 @@ static void reserve(struct vg_cluster *cluster, const struct vg_request *request
 	pod->since_ns = now_ns;
 	pod->deadline_ns = now_ns + cluster->options.reservation_ns;
 	pod->decided_unix_s = vg_clock_unix_s();
+	vg_nudge_placed(pod);
 	cluster->stats.reservations_made++;
 }
 
@@ -79,11 +80,17 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 			vg_map_get(&cluster->nodes, node_names[decision.candidate]);
 
 		reserve(cluster, request, node, &decision.allocation, now_ns);
-	} else if (pod && !pod->from_source) {
-		vg_ledger_pod_gone(cluster, pod);
+	} else {
+		pod = vg_ledger_pod(cluster, request->namespace, request->name, request->uid);
+		vg_nudge_refused(pod, now_ns);
+		/* Nobody but this request has shown it so far: remembered for as long as a
+		 * reservation would be. */
+		pod->deadline_ns = now_ns + cluster->options.reservation_ns;
 	}
-	if (before)
+	if (before) {
+		vg_nudge_freed(cluster, before);
 		vg_ledger_node_settle(cluster, before);
+	}
 	fill_placement(&decision, arena, ret_placement);
 	ret_placement->decision_ns = vg_clock_mono_ns() - started_ns;
 	vg_cluster_unlock(cluster);

@@ -141,6 +141,7 @@ static void bound(struct vg_cluster *cluster, struct cluster_pod *entry, const s
 	bool allocating = vg_streq(pod->annotations.value[VG_ANNO_POD_BIND_PHASE], "allocating");
 	bool was_allocating = entry->state == VG_STATE_BOUND && entry->allocating;
 	uint8_t *kinds = vg_arena_new_array(&cluster->scratch, pod->container_count, 1);
+	struct vg_sums sums = node->view.sums;
 
 	for (size_t i = 0; i < pod->container_count; i++)
 		kinds[i] = (uint8_t)pod->containers[i].kind;
@@ -157,7 +158,14 @@ static void bound(struct vg_cluster *cluster, struct cluster_pod *entry, const s
 		vg_turn_cancel(
 			cluster, entry->ticket, -EEXIST,
 			vg_printf("pod %s was bound to node %s meanwhile", entry->key, node->name));
+	/* Init containers that ended give back what only they needed. */
+	if (node->view.sums.mem_used_mib < sums.mem_used_mib ||
+	    node->view.sums.cores_used < sums.cores_used ||
+	    node->view.sums.slots_used < sums.slots_used)
+		vg_nudge_freed(cluster, node);
+	vg_nudge_placed(entry);
 	if (before && before != node) {
+		vg_nudge_freed(cluster, before);
 		vg_turn_next(cluster, before, now_ns);
 		vg_ledger_node_settle(cluster, before);
 	}

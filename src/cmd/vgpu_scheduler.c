@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ enum {
 	EXIT_USAGE = 2,
 };
 
+/* How long a pod that fits now waits at the most until kube-scheduler hears of it. */
+#define TICK_MS          200
 #define DRAIN_MS         5000u
 /* kube-scheduler filters one pod at a time, but binds many; a metrics scrape is one request. */
 #define EXTENDER_THREADS 2u
@@ -63,7 +66,8 @@ struct daemon {
 	struct vg_snapshot *snapshot;
 	struct vg_binder binder;
 	struct vg_server *server;
-	struct vg_http_listener *listeners[LISTEN_COUNT];
+	/* The metrics listener reads all of them, as soon as it is there itself. */
+	_Atomic(struct vg_http_listener *) listeners[LISTEN_COUNT];
 	struct timespec tls_seen[2]; /* when certificate and key were changed last */
 };
 
@@ -258,14 +262,16 @@ static int start_listener(struct daemon *daemon, enum listener which, const char
 		.observer = vg_server_observe,
 		.threads = which == LISTEN_EXTENDER ? EXTENDER_THREADS : 1,
 	};
+	struct vg_http_listener *listener;
 	int r;
 
 	options.routes = vg_server_routes(daemon->server, routes, &options.route_count);
-	r = vg_http_listen(&options, &daemon->listeners[which], err);
+	r = vg_http_listen(&options, &listener, err);
 	if (r < 0)
 		return vg_err_wrap(err, r, "--%s-listen", listener_word[which]);
+	daemon->listeners[which] = listener;
 	vg_info(COMPONENT, "listening", VG_S("for", listener_word[which]), VG_S("address", address),
-		VG_I("port", vg_http_port(daemon->listeners[which])),
+		VG_I("port", vg_http_port(listener)),
 		VG_S("tls", options.tls_client_ca ? "mutual"
 			    : options.tls_cert    ? "yes"
 						  : "no"));
@@ -332,6 +338,29 @@ static void watch_certificates(struct daemon *daemon)
 		reload_certificates(daemon);
 }
 
+/* ---- what time brings ------------------------------------------------------------------------- */
+
+/* Pods that were refused and would fit now: kube-scheduler is made to try them again. */
+static void wake_waiting(struct daemon *daemon, int64_t now_ns)
+{
+	struct vg_wake *list;
+	struct vg_arena arena;
+	size_t count;
+
+	if (!daemon->kube)
+		return;
+	vg_arena_init(&arena);
+	count = vg_cluster_wake(daemon->cluster, now_ns, &arena, &list);
+	for (size_t i = 0; i < count; i++) {
+		struct vg_nudger nudger = vg_kube_nudger(daemon->kube);
+
+		vg_info(COMPONENT, "something was freed that a waiting pod fits on",
+			VG_S("namespace", list[i].namespace), VG_S("pod", list[i].name));
+		nudger.nudge(nudger.ctx, list[i].namespace, list[i].name, list[i].uid);
+	}
+	vg_arena_release(&arena);
+}
+
 /* ---- the whole -------------------------------------------------------------------------------- */
 
 static int start(struct daemon *daemon, struct vg_err *err)
@@ -370,16 +399,16 @@ static void stop(struct daemon *daemon)
 	vg_classes_release(&daemon->classes);
 }
 
-/* Once a second: what lapses with time, and files that changed. Returns when asked to end. */
+/* What lapses with time, who fits now, and files that changed. Returns when asked to end. */
 static void run(struct daemon *daemon, const sigset_t *signals)
 {
-	const struct timespec second = { .tv_sec = 1 };
+	const struct timespec tick = { .tv_nsec = TICK_MS * VG_NS_PER_MS };
 	bool was_ready = false;
 
 	for (;;) {
 		char reason[VG_READY_REASON_BYTES];
+		int got = sigtimedwait(signals, NULL, &tick);
 		int64_t now_ns = vg_clock_mono_ns();
-		int got = sigtimedwait(signals, NULL, &second);
 		bool ready;
 
 		if (got == SIGTERM || got == SIGINT) {
@@ -391,6 +420,7 @@ static void run(struct daemon *daemon, const sigset_t *signals)
 			reload_certificates(daemon);
 		watch_certificates(daemon);
 		vg_cluster_tick(daemon->cluster, now_ns);
+		wake_waiting(daemon, now_ns);
 		ready = vg_cluster_ready(daemon->cluster, now_ns, reason);
 		if (ready && !was_ready)
 			vg_info(COMPONENT, "ready");

@@ -72,4 +72,14 @@ struct vg_binder {
 	void *ctx;
 };
 
+/*
+ * Wakes a pod that waits in kube-scheduler's queue, by touching it. Best effort: nobody is told how it
+ * ends. `nudge` is NULL where there is no queue to wake anybody in.
+ */
+struct vg_nudger {
+	/* Copies what it keeps; from any thread. */
+	void (*nudge)(void *ctx, const char *namespace, const char *name, const char *uid);
+	void *ctx;
+};
+
 #endif

@@ -15,6 +15,7 @@
 #include "kube/config_internal.h"
 #include "kube/kube_internal.h"
 #include "kube/list_watch_internal.h"
+#include "kube/nudge_internal.h"
 
 struct vg_kube {
 	struct vg_kube_config config;
@@ -22,6 +23,7 @@ struct vg_kube {
 	struct vg_client *client;
 	struct vg_list_watch *list_watch[VG_KIND_COUNT];
 	struct vg_binds *binds;
+	struct vg_nudges *nudges;
 	pthread_t thread;
 	_Atomic bool stopping;
 };
@@ -73,18 +75,21 @@ static void *run(void *ctx)
 			if (due_ns < until_ns)
 				until_ns = due_ns;
 		}
+		vg_nudges_run(kube->nudges);
 		vg_client_run(kube->client, until_ns);
 	}
 	/* Here, since the sink is called from this thread only. */
 	for (int kind = 0; kind < VG_KIND_COUNT; kind++)
 		vg_list_watch_free(kube->list_watch[kind]);
 	vg_binds_stop(kube->binds);
+	vg_nudges_stop(kube->nudges);
 	return NULL;
 }
 
 static void kube_free(struct vg_kube *kube)
 {
 	vg_binds_free(kube->binds);
+	vg_nudges_free(kube->nudges);
 	vg_client_free(kube->client);
 	vg_kube_config_release(&kube->config);
 	free(kube);
@@ -119,6 +124,7 @@ int vg_kube_start(const struct vg_kube_options *options, struct vg_kube **ret_ku
 		return r;
 	}
 	kube->binds = vg_binds_new(kube->client, &timing, &kube->counters);
+	kube->nudges = vg_nudges_new(kube->client, &kube->counters, timing.answer_ms);
 	for (int kind = 0; kind < VG_KIND_COUNT; kind++)
 		kube->list_watch[kind] = vg_list_watch_new(&(struct vg_list_watch_options){
 			.client = kube->client,
@@ -172,6 +178,7 @@ void vg_kube_stats(const struct vg_kube *kube, struct vg_kube_stats *ret_stats)
 	ret_stats->requests = read_counter(&counters->requests);
 	ret_stats->request_failures = read_counter(&counters->request_failures);
 	ret_stats->bind_posts = read_counter(&counters->bind_posts);
+	ret_stats->nudges = read_counter(&counters->nudges);
 }
 
 static void bind(void *ctx, const struct vg_bind_call *call, vg_bind_done done, void *done_ctx)
@@ -184,4 +191,16 @@ static void bind(void *ctx, const struct vg_bind_call *call, vg_bind_done done, 
 struct vg_binder vg_kube_binder(struct vg_kube *kube)
 {
 	return (struct vg_binder){ .bind = bind, .ctx = kube };
+}
+
+static void nudge(void *ctx, const char *namespace, const char *name, const char *uid)
+{
+	struct vg_kube *kube = ctx;
+
+	vg_nudges_add(kube->nudges, namespace, name, uid);
+}
+
+struct vg_nudger vg_kube_nudger(struct vg_kube *kube)
+{
+	return (struct vg_nudger){ .nudge = nudge, .ctx = kube };
 }

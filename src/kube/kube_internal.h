@@ -21,6 +21,7 @@ struct vg_kube_counters {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t request_failures;
 	_Atomic uint64_t bind_posts;
+	_Atomic uint64_t nudges;
 };
 
 static inline void vg_count(_Atomic uint64_t *counter)

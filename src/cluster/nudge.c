@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may fit now. kube-scheduler hears of a deleted pod on a watch of its own and may try a waiting pod
+ * again before our watch has shown the deletion; refused then, it waits for up to five minutes. So we
+ * remember whom we refused, and when something is freed we say who fits there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cluster_internal.h"
+
+/*
+ * A pod that was woken and not placed is woken for the same cards again after 1, 2, 4 and 8 s. After that
+ * something else keeps it from the node, a taint perhaps, and only another card that is freed counts.
+ */
+#define CHASE_NS (10LL * 1000000000LL)
+
+void vg_nudge_freed(struct vg_cluster *cluster, struct cluster_node *node)
+{
+	node->freed = true;
+	cluster->freed = true;
+}
+
+void vg_nudge_refused(struct cluster_pod *pod, int64_t now_ns)
+{
+	if (!pod->refused_ns)
+		pod->refused_ns = now_ns;
+}
+
+void vg_nudge_placed(struct cluster_pod *pod)
+{
+	pod->refused_ns = 0;
+	pod->nudge_after_ns = 0;
+	pod->nudge_count = 0;
+}
+
+/* The nodes with something freed, which are then no longer marked. */
+static size_t take_freed(struct vg_cluster *cluster, const struct vg_node **ret_nodes)
+{
+	struct cluster_node *node;
+	size_t cursor = 0;
+	size_t count = 0;
+
+	while ((node = vg_map_next(&cluster->nodes, &cursor))) {
+		if (!node->freed)
+			continue;
+		node->freed = false;
+		if (node->view.card_count)
+			ret_nodes[count++] = &node->view;
+	}
+	cluster->freed = false;
+	return count;
+}
+
+static bool fits_now(struct vg_cluster *cluster, const struct cluster_pod *pod,
+		     const struct vg_node *const *nodes, size_t count)
+{
+	const struct vg_models models = { cluster->models, cluster->model_count };
+	struct vg_decision decision;
+
+	vg_arena_clear(&cluster->scratch);
+	vg_decide(&(struct vg_decide_args){ .models = &models,
+					    .request = pod->request,
+					    .candidates = nodes,
+					    .candidate_count = count },
+		  &cluster->scratch, &decision);
+	return decision.found;
+}
+
+static int by_refusal(const void *left, const void *right)
+{
+	const struct cluster_pod *a = *(const struct cluster_pod *const *)left;
+	const struct cluster_pod *b = *(const struct cluster_pod *const *)right;
+
+	if (a->refused_ns != b->refused_ns)
+		return a->refused_ns < b->refused_ns ? -1 : 1;
+	return strcmp(a->uid, b->uid);
+}
+
+/* The pods that were refused, the longest waiting first; not those that were woken a moment ago. */
+static size_t list_refused(struct vg_cluster *cluster, int64_t now_ns,
+			   struct cluster_pod **ret_pods, bool *ret_some_later)
+{
+	struct cluster_pod *pod;
+	size_t cursor = 0;
+	size_t count = 0;
+
+	*ret_some_later = false;
+	while ((pod = vg_map_next(&cluster->pods, &cursor))) {
+		if (pod->state != VG_STATE_PENDING || !pod->refused_ns || !pod->request ||
+		    pod->terminating)
+			continue;
+		if (pod->nudge_after_ns > now_ns + CHASE_NS)
+			continue;
+		if (pod->nudge_after_ns > now_ns)
+			*ret_some_later = true;
+		else
+			ret_pods[count++] = pod;
+	}
+	if (count)
+		qsort(ret_pods, count, sizeof(*ret_pods), by_refusal);
+	return count;
+}
+
+static void note_wake(struct cluster_pod *pod, int64_t now_ns)
+{
+	int64_t wait_ns = VG_WAKE_AGAIN_NS << (pod->nudge_count < 16 ? pod->nudge_count : 16);
+
+	pod->nudge_count++;
+	pod->nudge_after_ns =
+		now_ns + (wait_ns < VG_WAKE_AGAIN_MAX_NS ? wait_ns : VG_WAKE_AGAIN_MAX_NS);
+}
+
+size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_arena *arena,
+		       struct vg_wake **ret_list)
+{
+	struct vg_wake *list = vg_arena_new_array(arena, VG_WAKE_MAX, sizeof(*list));
+	const struct vg_node **nodes;
+	struct cluster_pod **pods;
+	size_t node_count;
+	size_t pod_count;
+	size_t woken = 0;
+	size_t i;
+	bool some_later;
+
+	*ret_list = list;
+	vg_cluster_lock(cluster);
+	if (!cluster->freed) {
+		vg_cluster_unlock(cluster);
+		return 0;
+	}
+	pods = vg_arena_new_array(arena, cluster->pods.used, sizeof(*pods));
+	pod_count = list_refused(cluster, now_ns, pods, &some_later);
+	nodes = vg_arena_new_array(arena, cluster->nodes.used, sizeof(*nodes));
+	node_count = take_freed(cluster, nodes);
+	for (i = 0; i < pod_count && i < VG_WAKE_DECISIONS && woken < VG_WAKE_MAX && node_count;
+	     i++) {
+		if (!fits_now(cluster, pods[i], nodes, node_count))
+			continue;
+		note_wake(pods[i], now_ns);
+		list[woken++] = (struct vg_wake){
+			.namespace = vg_arena_strdup(arena, pods[i]->namespace),
+			.name = vg_arena_strdup(arena, pods[i]->name),
+			.uid = vg_arena_strdup(arena, pods[i]->uid),
+		};
+	}
+	cluster->stats.woken += woken;
+	/* Who was not looked at, or was woken too short a time ago, gets his chance at the same nodes. */
+	for (size_t k = 0; (i < pod_count || some_later || woken) && k < node_count; k++)
+		vg_nudge_freed(cluster, vg_map_get(&cluster->nodes, nodes[k]->name));
+	vg_cluster_unlock(cluster);
+	return woken;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods that were refused are woken when something is freed that they fit on, and not otherwise. */
+#include "unit/cluster/cluster_fixture.h"
+
+#define S VG_NS_PER_S
+
+static const char *const n12[] = { "n1", "n2" };
+
+/* "name name": who is woken, in order. */
+static const char *woken(struct fixture *f, int64_t now_ns)
+{
+	struct vg_wake *list;
+	size_t count = vg_cluster_wake(f->cluster, now_ns, &f->arena, &list);
+	char *text = vg_arena_strdup(&f->arena, "");
+
+	for (size_t i = 0; i < count; i++)
+		text = vg_arena_printf(&f->arena, "%s%s%s", text, i ? " " : "", list[i].name);
+	return text;
+}
+
+/* n1 and n2 with one card of 10,000 MiB each, both taken by "big"; "small" and "large" were refused. */
+static void full_cluster(struct fixture *f)
+{
+	fixture_init(f, false);
+	put_node(f, "n1", 1);
+	put_node(f, "n2", 1);
+	put_pod(f, fixture_bound(f, "big1", "u1", "n1", "GPU-n1-0,NVIDIA,9500,10:;", "success"));
+	put_pod(f, fixture_bound(f, "big2", "u2", "n2", "GPU-n2-0,NVIDIA,9500,10:;", "success"));
+	put_pod(f, fixture_pod(f, "large", "ul", 1, 9000, 10));
+	put_pod(f, fixture_pod(f, "small", "us", 1, 2000, 10));
+	assert_null(place(f, fixture_pod(f, "large", "ul", 1, 9000, 10), n12, 2, 1 * S, NULL));
+	assert_null(place(f, fixture_pod(f, "small", "us", 1, 2000, 10), n12, 2, 2 * S, NULL));
+	woken(f, 2 * S); /* the nodes were new */
+}
+
+static void test_deleted_pod_wakes_who_fits(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	full_cluster(&f);
+	assert_string_equal(woken(&f, 3 * S), "");
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "big1", "u1");
+	assert_string_equal(woken(&f, 3 * S), "large small");
+	/* Once per chance: not again in the same second. */
+	assert_string_equal(woken(&f, 3 * S), "");
+	/* Placed: nobody to wake any more. The other one does not fit now. */
+	assert_string_equal(
+		place(&f, fixture_pod(&f, "large", "ul", 1, 9000, 10), n12, 2, 4 * S, NULL), "n1");
+	assert_string_equal(woken(&f, 60 * S), "");
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "large", "ul");
+	assert_string_equal(woken(&f, 61 * S), "small");
+	fixture_release(&f);
+}
+
+static void test_only_who_fits(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	full_cluster(&f);
+	/* The pod on n1 shrinks: room for the small one only. */
+	put_pod(&f, fixture_bound(&f, "big1", "u1", "n1", "GPU-n1-0,NVIDIA,7000,10:;", "success"));
+	assert_string_equal(woken(&f, 3 * S), "small");
+	fixture_release(&f);
+}
+
+static void test_ended_pod_and_new_cards(void **state)
+{
+	struct fixture f;
+	struct vg_pod *pod;
+
+	(void)state;
+	full_cluster(&f);
+	pod = fixture_bound(&f, "big2", "u2", "n2", "GPU-n2-0,NVIDIA,9500,10:;", "success");
+	pod->phase = VG_POD_SUCCEEDED;
+	put_pod(&f, pod);
+	assert_string_equal(woken(&f, 3 * S), "large small");
+	fixture_release(&f);
+
+	full_cluster(&f);
+	put_node(&f, "n1", 1); /* a heartbeat */
+	assert_string_equal(woken(&f, 3 * S), "");
+	put_node(&f, "n1", 2);
+	assert_string_equal(woken(&f, 3 * S), "large small");
+	fixture_release(&f);
+}
+
+static void test_woken_in_vain(void **state)
+{
+	struct fixture f;
+	int times = 0;
+
+	(void)state;
+	full_cluster(&f);
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "big1", "u1");
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "small", "us");
+	/* A taint keeps the pod from n1: every second for an hour. */
+	for (int second = 3; second < 3600; second++)
+		times += *woken(&f, second * S) != '\0';
+	assert_in_range(times, 2, 6);
+	/* The next card that is freed is a new chance. */
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "big2", "u2");
+	assert_string_equal(woken(&f, 3600 * S), "large");
+	fixture_release(&f);
+}
+
+static void test_refused_before_it_was_seen(void **state)
+{
+	struct vg_cluster_stats stats;
+	struct fixture f;
+
+	(void)state;
+	full_cluster(&f);
+	assert_null(place(&f, fixture_pod(&f, "new", "un", 1, 2000, 10), n12, 2, 3 * S, NULL));
+	put_pod(&f, fixture_pod(&f, "new", "un", 1, 2000, 10));
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "big1", "u1");
+	assert_string_equal(woken(&f, 4 * S), "large small new");
+	/* One that is never seen is forgotten. */
+	assert_null(place(&f, fixture_pod(&f, "ghost", "ug", 1, 99999, 10), n12, 2, 5 * S, NULL));
+	vg_cluster_stats(f.cluster, 0, &stats);
+	assert_int_equal(stats.pods[VG_STATE_PENDING], 4);
+	vg_cluster_tick(f.cluster, 305 * S);
+	vg_cluster_stats(f.cluster, 0, &stats);
+	assert_int_equal(stats.pods[VG_STATE_PENDING], 3);
+	fixture_release(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_deleted_pod_wakes_who_fits),
+		cmocka_unit_test(test_only_who_fits),
+		cmocka_unit_test(test_ended_pod_and_new_cards),
+		cmocka_unit_test(test_woken_in_vain),
+		cmocka_unit_test(test_refused_before_it_was_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
