@@ -153,9 +153,14 @@ static enum MHD_Result send_refusal(struct vg_http_exchange *exchange)
 	return send_response(exchange);
 }
 
+/* The first answer counts: a handler that was given up on may still come with its own. */
 static void answer(struct vg_http_exchange *exchange, unsigned status,
 		   struct MHD_Response *response)
 {
+	if (exchange->status) {
+		MHD_destroy_response(response);
+		return;
+	}
 	exchange->status = status;
 	exchange->response = response;
 	if (exchange->suspended) {
@@ -167,10 +172,7 @@ static void answer(struct vg_http_exchange *exchange, unsigned status,
 static void reply(struct vg_http_exchange *exchange, unsigned status, struct MHD_Response *response)
 {
 	pthread_mutex_lock(&exchange->lock);
-	if (exchange->abandoned)
-		MHD_destroy_response(response);
-	else
-		answer(exchange, status, response);
+	answer(exchange, status, response);
 	pthread_mutex_unlock(&exchange->lock);
 	unref(exchange);
 }
@@ -189,11 +191,9 @@ void vg_http_reply_text(struct vg_http_request *request, unsigned status, const 
 void vg_exchange_abandon(struct vg_http_exchange *exchange)
 {
 	pthread_mutex_lock(&exchange->lock);
-	if (exchange->suspended) {
-		exchange->abandoned = true;
+	if (exchange->suspended)
 		answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
 		       text_response("the daemon is stopping"));
-	}
 	pthread_mutex_unlock(&exchange->lock);
 }
 
@@ -331,10 +331,10 @@ static enum MHD_Result take_piece(struct vg_http_exchange *exchange, const char 
 	if (!exchange->refusal) {
 		exchange->body_charged += size;
 		if (atomic_fetch_add(&listener->body_bytes, size) + size >
-		    VG_LIMIT_HTTP_BODIES_BYTES)
+		    listener->options.bodies_max)
 			refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
-			       "the requests in flight have %u bytes already; try again",
-			       VG_LIMIT_HTTP_BODIES_BYTES);
+			       "the requests in flight have %zu bytes already; try again",
+			       listener->options.bodies_max);
 	}
 	if (exchange->refusal) {
 		exchange->discarded += size;
@@ -362,7 +362,6 @@ static enum MHD_Result hand_over(struct vg_http_exchange *exchange)
 	pthread_mutex_lock(&exchange->lock);
 	if (!exchange->response) {
 		if (atomic_load(&listener->ending)) {
-			exchange->abandoned = true;
 			answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
 			       text_response("the daemon is stopping"));
 		} else {

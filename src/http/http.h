@@ -56,6 +56,7 @@ struct vg_http_options {
 	void *ctx;                 /* for the handlers */
 	vg_http_observer observer; /* may be NULL; gets ctx */
 	unsigned threads;          /* polling threads, at least 1 */
+	size_t bodies_max; /* bytes of all bodies in memory at a time; 0 = VG_LIMIT_HTTP_BODIES_BYTES */
 };
 
 struct vg_http_listener;

@@ -102,8 +102,7 @@ struct vg_http_exchange {
 	atomic_uint references;
 	pthread_mutex_t lock;
 	bool suspended;
-	bool abandoned; /* nobody will read the handler's reply any more */
-	unsigned status;
+	unsigned status; /* 0: not answered yet */
 	struct MHD_Response *response;
 
 	struct vg_http_exchange *next; /* under listener->lock */

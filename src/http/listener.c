@@ -229,6 +229,8 @@ static struct vg_http_listener *listener_new(const struct vg_http_options *optio
 	listener->options.tls_key = options->tls_key ? vg_strdup(options->tls_key) : NULL;
 	listener->options.tls_client_ca =
 		options->tls_client_ca ? vg_strdup(options->tls_client_ca) : NULL;
+	if (!listener->options.bodies_max)
+		listener->options.bodies_max = VG_LIMIT_HTTP_BODIES_BYTES;
 	listener->fd = -1;
 	pthread_mutex_init(&listener->lock, NULL);
 	pthread_mutex_init(&listener->reload_lock, NULL);

@@ -73,6 +73,16 @@ static void on_keep(void *ctx, struct vg_http_request *request)
 	atomic_store(&kept, request);
 }
 
+/* Busy when the listener gives up on it, and not done afterwards. */
+static atomic_bool drowsing;
+
+static void on_drowse(void *ctx, struct vg_http_request *request)
+{
+	atomic_store(&drowsing, true);
+	usleep(200000);
+	on_keep(ctx, request);
+}
+
 static struct vg_http_request *wait_kept(void)
 {
 	for (int i = 0; i < 5000 && !atomic_load(&kept); i++)
@@ -85,6 +95,7 @@ static const struct vg_http_route routes[] = {
 	{ "POST", "/echo", BODY_MAX, on_echo },   { "GET", "/echo", 0, on_echo },
 	{ "POST", "/size", BIG_MAX, on_size },    { "GET", "/nothing", 0, on_nothing },
 	{ "POST", "/later", BODY_MAX, on_later }, { "POST", "/keep", BODY_MAX, on_keep },
+	{ "GET", "/drowse", 0, on_drowse },
 };
 
 /* ---- what the observer heard ------------------------------------------------------------------ */
@@ -490,6 +501,49 @@ static void test_all_at_once(void **state)
 	vg_http_stop(napping, 1000);
 }
 
+/* All bodies of a listener together are bounded, and what is gone is given back. */
+static void test_bodies_limit(void **state)
+{
+	struct vg_http_options options = { .name = "tight",
+					   .address = "127.0.0.1:0",
+					   .routes = routes,
+					   .route_count = sizeof(routes) / sizeof(routes[0]),
+					   .threads = 1,
+					   .bodies_max = 4000 };
+	static const char head[] = "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n";
+	static struct wire_reply reply;
+	struct vg_http_listener *tight;
+	char part[1000];
+	int fds[5];
+
+	(void)state;
+	memset(part, 'x', sizeof(part));
+	assert_int_equal(vg_http_listen(&options, &tight, NULL), 0);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 4; i++) {
+			fds[i] = wire_connect(vg_http_port(tight));
+			wire_text(fds[i], head);
+			wire_send(fds[i], part, 900);
+		}
+		usleep(50000);
+		fds[4] = wire_connect(vg_http_port(tight));
+		wire_text(fds[4], head);
+		wire_send(fds[4], part, 1000);
+		wire_read(fds[4], &reply);
+		assert_int_equal(reply.status, 503);
+		assert_string_equal(reply.body,
+				    "the requests in flight have 4000 bytes already; try again\n");
+		/* The others are not hurt. */
+		wire_send(fds[0], part, 100);
+		wire_read(fds[0], &reply);
+		assert_int_equal(reply.status, 200);
+		for (int i = 0; i < 5; i++)
+			close(fds[i]);
+		usleep(50000);
+	}
+	vg_http_stop(tight, 1000);
+}
+
 /* ---- those who do not wait -------------------------------------------------------------------- */
 
 static void test_client_gone(void **state)
@@ -576,6 +630,23 @@ static void test_stop_gives_up(void **state)
 	close(fd);
 }
 
+static void test_stop_while_busy(void **state)
+{
+	static struct wire_reply reply;
+	int fd;
+
+	start(state);
+	fd = wire_connect(port);
+	wire_text(fd, "GET /drowse HTTP/1.1\r\n" HOST "\r\n");
+	while (!atomic_load(&drowsing))
+		usleep(1000);
+	vg_http_stop(listener, 10);
+	wire_read(fd, &reply);
+	assert_int_equal(reply.status, 503);
+	vg_http_reply_text(wait_kept(), 200, "too late");
+	close(fd);
+}
+
 static void test_stop_null(void **state)
 {
 	(void)state;
@@ -594,12 +665,14 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_connection_limit),
 		cmocka_unit_test(test_all_at_once),
+		cmocka_unit_test(test_bodies_limit),
 		cmocka_unit_test(test_client_gone),
 		cmocka_unit_test(test_client_stops_in_the_middle),
 	};
 	const struct CMUnitTest ending[] = {
 		cmocka_unit_test(test_stop_drains),
 		cmocka_unit_test(test_stop_gives_up),
+		cmocka_unit_test(test_stop_while_busy),
 		cmocka_unit_test(test_stop_null),
 	};
 	int failed = cmocka_run_group_tests_name("serving", serving, start, stop);

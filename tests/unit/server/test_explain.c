@@ -350,6 +350,50 @@ static void test_order_and_limit(void **state)
 	world_free(world);
 }
 
+/* Behind the chosen one, those that fit stand in the order of the policy. */
+static void test_order_by_policy(void **state)
+{
+	static const char *const orders[2][4] = { { "full", "half", "some", "none" },
+						  { "none", "some", "half", "full" } };
+	static const char *const uids[] = { "full", "half", "some" };
+
+	(void)state;
+	for (int spread = 0; spread < 2; spread++) {
+		struct world *world = world_new();
+		json_t *answer;
+		char body[1024];
+
+		world_ready(world);
+		for (int i = 0; i < 4; i++)
+			world_node(world, orders[0][i], "GPU-x,NVIDIA A100,10000,10");
+		for (int i = 0; i < 3; i++) {
+			snprintf(
+				body, sizeof(body),
+				"{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"},\"spec\":{"
+				"\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\","
+				"\"nvidia.com/gpumem\":\"%d\"}}}]}},\"NodeNames\":[\"%s\"]}",
+				uids[i], uids[i], 8000 - 2000 * i, uids[i]);
+			world_ask(world, "/filter", body);
+		}
+		snprintf(
+			body, sizeof(body),
+			"{\"metadata\":{\"name\":\"q\",\"annotations\":{"
+			"\"hami.io/node-scheduler-policy\":\"%s\"}},\"spec\":{\"containers\":[{"
+			"\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem\":"
+			"\"1000\"}}}]}}",
+			spread ? "spread" : "binpack");
+		answer = ask(world, "/explain", body);
+		for (int i = 0; i < 4; i++) {
+			char path[32];
+
+			snprintf(path, sizeof(path), "nodes.%d.name", i);
+			expect_text(answer, path, orders[spread][i]);
+		}
+		json_decref(answer);
+		world_free(world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_without_decision),
 		cmocka_unit_test(test_bad_questions),
 		cmocka_unit_test(test_order_and_limit),
+		cmocka_unit_test(test_order_by_policy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,7 @@ static void test_strings(void **state)
 		{ "\"\\u0041\\u00e9\\u20ac\"", "A\xc3\xa9\xe2\x82\xac" },
 		{ "\"\\ud83d\\ude00\"", "\xf0\x9f\x98\x80" },
 		{ "\"\\ud83d\"", "\xef\xbf\xbd" },
+		{ "\"\\ud83d\\uffff\"", "\xef\xbf\xbd\xef\xbf\xbf" },
 		{ "\"\\ude00x\"", "\xef\xbf\xbdx" },
 		{ "\"\\ud83d\\u0041\"", "\xef\xbf\xbd"
 					"A" },
