@@ -4,6 +4,7 @@
  * output, one JSON object per line, and what it shall do comes in on standard input:
  *
  *	bind ID NAMESPACE NAME UID NODE [KEY=VALUE…]     answered by {"bound": ID, "code": …, …}
+ *	nudge NAMESPACE NAME UID                         answered by nothing
  *	stats                                            answered by {"stats": {…}}
  *	stop                                             also at the end of the input
  *
@@ -172,13 +173,13 @@ static void do_stats(const struct vg_kube *kube)
 	struct vg_kube_stats stats;
 
 	vg_kube_stats(kube, &stats);
-	say(json_pack("{s:{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}}", "stats", "lists",
+	say(json_pack("{s:{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}}", "stats", "lists",
 		      per_kind(stats.lists), "watch_restarts", per_kind(stats.watch_restarts),
 		      "failures", per_kind(stats.failures), "events", per_kind(stats.events),
 		      "malformed", per_kind(stats.malformed), "stale", per_kind(stats.stale),
 		      "requests", (json_int_t)stats.requests, "request_failures",
 		      (json_int_t)stats.request_failures, "bind_posts",
-		      (json_int_t)stats.bind_posts));
+		      (json_int_t)stats.bind_posts, "nudges", (json_int_t)stats.nudges));
 }
 
 static size_t split(char *line, char *words[WORDS_MAX])
@@ -235,6 +236,8 @@ static void serve(struct vg_kube *kube)
 
 		if (count >= 6 && vg_streq(words[0], "bind"))
 			do_bind(vg_kube_binder(kube), words, count);
+		else if (count == 4 && vg_streq(words[0], "nudge"))
+			vg_kube_nudger(kube).nudge(kube, words[1], words[2], words[3]);
 		else if (count == 1 && vg_streq(words[0], "stats"))
 			do_stats(kube);
 		else if (count == 1 && vg_streq(words[0], "stop"))
