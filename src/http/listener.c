@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "http/http_internal.h"
 
 /* Only what is current, and forward secret. */
@@ -29,6 +30,20 @@
 static _Thread_local char *start_words;
 #define START_WORDS_BYTES 200
 
+/* The one thing that an administrator has to hear of; the rest are clients that went away. */
+#define OUT_OF_FILES  "Hit process or system resource limit"
+#define WARN_EVERY_NS (60 * VG_NS_PER_S)
+
+static bool may_warn(void)
+{
+	static _Atomic int64_t next_ns;
+	int64_t now_ns = vg_clock_mono_ns();
+	int64_t due_ns = atomic_load(&next_ns);
+
+	return now_ns >= due_ns &&
+	       atomic_compare_exchange_strong(&next_ns, &due_ns, now_ns + WARN_EVERY_NS);
+}
+
 __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *format,
 							 va_list args)
 {
@@ -40,7 +55,11 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 	line[strcspn(line, "\n")] = '\0';
 	if (start_words)
 		memcpy(start_words, room, sizeof(room));
-	vg_debug("http", "libmicrohttpd", VG_S("says", line));
+	if (vg_starts_with(line, OUT_OF_FILES) && may_warn())
+		vg_warn("http", "connections have to wait: raise the limit of open files",
+			VG_S("cause", line));
+	else
+		vg_debug("http", "libmicrohttpd", VG_S("says", line));
 }
 
 static void on_panic(void *cls, const char *file, unsigned line, const char *reason)
