@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -331,6 +332,8 @@ static void worker(const struct region_setup *s, uint32_t seed, uint32_t *oversh
 	uint64_t held[8] = { 0 };
 	struct region own;
 
+	/* Not longer than the test, however that ends. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	random_state = seed;
 	if (region_open(&own, path, s, NULL) != 0)
 		_exit(1);
