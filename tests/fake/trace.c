@@ -94,16 +94,18 @@ bool fake_trace_fails(const char *symbol, int *ret_code)
 	if (!failure_count)
 		return false;
 	pthread_mutex_lock(&failure_lock);
-	for (unsigned i = 0; i < failure_count && !fails; i++) {
+	/* Every rule counts every call of its symbol; the first that applies decides. */
+	for (unsigned i = 0; i < failure_count; i++) {
 		struct failure *failure = &failures[i];
 
 		if (!vg_span_eq(failure->symbol, symbol))
 			continue;
 		failure->calls++;
-		fails = failure->onwards ? failure->calls >= failure->nth :
-					   failure->calls == failure->nth;
-		if (fails)
-			*ret_code = failure->code;
+		if (fails || failure->calls < failure->nth ||
+		    (failure->calls > failure->nth && !failure->onwards))
+			continue;
+		fails = true;
+		*ret_code = failure->code;
 	}
 	pthread_mutex_unlock(&failure_lock);
 	return fails;
