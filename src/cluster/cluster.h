@@ -101,9 +101,11 @@ struct vg_wake {
 /* A pod is woken again after this time at the earliest, twice that the next time, and so on. */
 #define VG_WAKE_AGAIN_NS     (1LL * 1000000000LL)
 #define VG_WAKE_AGAIN_MAX_NS (300LL * 1000000000LL)
-/* So many at a time, and decisions for so many: the rest has its turn with the next call. */
+/* So many at a time, decisions about so many, and looks at so many nodes for all of them, which takes a
+ * few ms: the rest has its turn with the next call. */
 #define VG_WAKE_MAX          64
 #define VG_WAKE_DECISIONS    256
+#define VG_WAKE_LOOKS        16384
 
 /*
  * Whom to wake, the longest refused first; up to VG_WAKE_MAX, in the arena. kube-scheduler itself would

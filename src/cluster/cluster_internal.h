@@ -31,7 +31,8 @@ struct cluster_node {
 	int64_t allocatable;
 	struct vg_arena texts; /* of the cards and the error; a new one with each put */
 	const char *register_error;
-	bool freed; /* more is free than before: pods that were refused may fit now */
+	bool freed;    /* more is free than before: pods that were refused may fit now */
+	bool in_round; /* those who wait are being tried on it */
 	bool links_broken;
 	size_t links_odd;
 	struct cluster_pod *pods; /* all that hold cards here */
@@ -75,6 +76,7 @@ struct cluster_pod {
 	int64_t refused_ns;
 	int64_t nudge_after_ns; /* not before */
 	unsigned nudge_count;   /* since it was placed last */
+	uint64_t round;         /* of nudge.c: the last that tried it */
 
 	struct ticket *ticket;           /* it waits for its turn */
 	struct cluster_node *granted_at; /* its turn came there and it has not begun yet */
@@ -104,6 +106,9 @@ struct vg_cluster {
 	struct ticket *due;            /* to be told after the lock is released */
 	struct vg_arena scratch;       /* for what does not outlive the lock */
 	bool freed;                    /* some node is */
+	uint64_t round;                /* of nudge.c, the current or the last one */
+	bool round_open;
+	bool round_woke; /* it has woken somebody */
 };
 
 /* ledger.c: who holds what */

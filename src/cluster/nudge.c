@@ -3,6 +3,9 @@
  * Who may fit now. kube-scheduler hears of a deleted pod on a watch of its own and may try a waiting pod
  * again before our watch has shown the deletion; refused then, it waits for up to five minutes. So we
  * remember whom we refused, and when something is freed we say who fits there.
+ *
+ * That happens in rounds: everybody who waits is tried once on all nodes that were freed before the round
+ * began. Many who wait make it take several calls, so that nobody holds the lock for long.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,21 +37,46 @@ void vg_nudge_placed(struct cluster_pod *pod)
 	pod->nudge_count = 0;
 }
 
-/* The nodes with something freed, which are then no longer marked. */
-static size_t take_freed(struct vg_cluster *cluster, const struct vg_node **ret_nodes)
+/* Everything that was freed so far is what this round is about; what is freed from here on waits for the
+ * next one. */
+static void begin_round(struct vg_cluster *cluster)
+{
+	struct cluster_node *node;
+	size_t cursor = 0;
+
+	while ((node = vg_map_next(&cluster->nodes, &cursor))) {
+		node->in_round = node->freed;
+		node->freed = false;
+	}
+	cluster->freed = false;
+	cluster->round++;
+	cluster->round_open = true;
+	cluster->round_woke = false;
+}
+
+/* With `again`, the next round is about the same nodes once more. */
+static void end_round(struct vg_cluster *cluster, bool again)
+{
+	struct cluster_node *node;
+	size_t cursor = 0;
+
+	while ((node = vg_map_next(&cluster->nodes, &cursor))) {
+		if (again && node->in_round && node->view.card_count)
+			vg_nudge_freed(cluster, node);
+		node->in_round = false;
+	}
+	cluster->round_open = false;
+}
+
+static size_t list_nodes(struct vg_cluster *cluster, const struct vg_node **ret_nodes)
 {
 	struct cluster_node *node;
 	size_t cursor = 0;
 	size_t count = 0;
 
-	while ((node = vg_map_next(&cluster->nodes, &cursor))) {
-		if (!node->freed)
-			continue;
-		node->freed = false;
-		if (node->view.card_count)
+	while ((node = vg_map_next(&cluster->nodes, &cursor)))
+		if (node->in_round && node->view.card_count)
 			ret_nodes[count++] = &node->view;
-	}
-	cluster->freed = false;
 	return count;
 }
 
@@ -77,7 +105,8 @@ static int by_refusal(const void *left, const void *right)
 	return strcmp(a->uid, b->uid);
 }
 
-/* The pods that were refused, the longest waiting first; not those that were woken a moment ago. */
+/* The pods that were refused and that the round has not looked at yet, the longest waiting first; not
+ * those that were woken a moment ago. */
 static size_t list_refused(struct vg_cluster *cluster, int64_t now_ns,
 			   struct cluster_pod **ret_pods, bool *ret_some_later)
 {
@@ -94,7 +123,7 @@ static size_t list_refused(struct vg_cluster *cluster, int64_t now_ns,
 			continue;
 		if (pod->nudge_after_ns > now_ns)
 			*ret_some_later = true;
-		else
+		else if (pod->round != cluster->round)
 			ret_pods[count++] = pod;
 	}
 	if (count)
@@ -119,22 +148,29 @@ size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_are
 	struct cluster_pod **pods;
 	size_t node_count;
 	size_t pod_count;
+	size_t turns; /* pods that this call decides about */
 	size_t woken = 0;
 	size_t i;
 	bool some_later;
 
 	*ret_list = list;
 	vg_cluster_lock(cluster);
-	if (!cluster->freed) {
+	if (!cluster->round_open && !cluster->freed) {
 		vg_cluster_unlock(cluster);
 		return 0;
 	}
+	if (!cluster->round_open)
+		begin_round(cluster);
 	pods = vg_arena_new_array(arena, cluster->pods.used, sizeof(*pods));
 	pod_count = list_refused(cluster, now_ns, pods, &some_later);
 	nodes = vg_arena_new_array(arena, cluster->nodes.used, sizeof(*nodes));
-	node_count = take_freed(cluster, nodes);
-	for (i = 0; i < pod_count && i < VG_WAKE_DECISIONS && woken < VG_WAKE_MAX && node_count;
-	     i++) {
+	node_count = list_nodes(cluster, nodes);
+	/* Filters wait for the lock meanwhile. */
+	turns = node_count ? VG_WAKE_LOOKS / node_count + 1 : 0;
+	if (turns > VG_WAKE_DECISIONS)
+		turns = VG_WAKE_DECISIONS;
+	for (i = 0; i < pod_count && i < turns && woken < VG_WAKE_MAX; i++) {
+		pods[i]->round = cluster->round;
 		if (!fits_now(cluster, pods[i], nodes, node_count))
 			continue;
 		note_wake(pods[i], now_ns);
@@ -145,9 +181,10 @@ size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_are
 		};
 	}
 	cluster->stats.woken += woken;
-	/* Who was not looked at, or was woken too short a time ago, gets his chance at the same nodes. */
-	for (size_t k = 0; (i < pod_count || some_later || woken) && k < node_count; k++)
-		vg_nudge_freed(cluster, vg_map_get(&cluster->nodes, nodes[k]->name));
+	cluster->round_woke = cluster->round_woke || woken;
+	/* Who was woken, now or too short a time ago, gets his chance at the same nodes once more. */
+	if (i == pod_count || !node_count)
+		end_round(cluster, some_later || cluster->round_woke);
 	vg_cluster_unlock(cluster);
 	return woken;
 }

@@ -105,6 +105,39 @@ static void test_woken_in_vain(void **state)
 	fixture_release(&f);
 }
 
+/* More pods than one call decides about wait for more than was freed, each longer than the one that fits. */
+static void test_the_rest_has_its_turn(void **state)
+{
+	struct fixture f;
+	int calls = 0;
+
+	(void)state;
+	fixture_init(&f, false);
+	put_node(&f, "n1", 1);
+	put_node(&f, "n2", 1);
+	put_pod(&f, fixture_bound(&f, "big1", "u1", "n1", "GPU-n1-0,NVIDIA,9500,10:;", "success"));
+	put_pod(&f, fixture_bound(&f, "big2", "u2", "n2", "GPU-n2-0,NVIDIA,9500,10:;", "success"));
+	for (int i = 0; i < 2 * VG_WAKE_DECISIONS + 10; i++) {
+		const char *name = vg_arena_printf(&f.arena, "wide%d", i);
+		const struct vg_pod *pod = fixture_pod(&f, name, name, 2, 2000, 10);
+
+		put_pod(&f, pod);
+		assert_null(place(&f, pod, n12, 2, 1 * S + i, NULL));
+	}
+	put_pod(&f, fixture_pod(&f, "small", "us", 1, 2000, 10));
+	assert_null(place(&f, fixture_pod(&f, "small", "us", 1, 2000, 10), n12, 2, 2 * S, NULL));
+	while (calls++ < 10)
+		woken(&f, 2 * S); /* the nodes were new */
+
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "big1", "u1");
+	for (calls = 1; calls < 10 && !vg_streq(woken(&f, 3 * S), "small"); calls++)
+		;
+	assert_int_equal(calls, 3);
+	/* Nothing more is freed: after its time nobody looks any more. */
+	assert_string_equal(woken(&f, 3 * S), "");
+	fixture_release(&f);
+}
+
 static void test_refused_before_it_was_seen(void **state)
 {
 	struct vg_cluster_stats stats;
@@ -133,6 +166,7 @@ int main(void)
 		cmocka_unit_test(test_only_who_fits),
 		cmocka_unit_test(test_ended_pod_and_new_cards),
 		cmocka_unit_test(test_woken_in_vain),
+		cmocka_unit_test(test_the_rest_has_its_turn),
 		cmocka_unit_test(test_refused_before_it_was_seen),
 	};
 
