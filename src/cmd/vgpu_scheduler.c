@@ -11,8 +11,8 @@
  * It stops in the reverse order, so that nothing is called that is gone already.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +66,10 @@ struct daemon {
 	struct vg_snapshot *snapshot;
 	struct vg_binder binder;
 	struct vg_server *server;
-	/* The metrics listener reads all of them, as soon as it is there itself. */
-	_Atomic(struct vg_http_listener *) listeners[LISTEN_COUNT];
+	/* Written by the main thread only. The metrics listener reads them, from its first request to its
+	 * last; the lock keeps it from one that is about to be freed. */
+	pthread_mutex_t listeners_lock;
+	struct vg_http_listener *listeners[LISTEN_COUNT];
 	struct timespec tls_seen[2]; /* when certificate and key were changed last */
 };
 
@@ -212,9 +214,10 @@ static void api_stats(void *ctx, struct vg_server_api_stats *ret_stats)
 
 static size_t certificates(void *ctx, struct vg_server_certificate *ret_list)
 {
-	const struct daemon *daemon = ctx;
+	struct daemon *daemon = ctx;
 	size_t count = 0;
 
+	pthread_mutex_lock(&daemon->listeners_lock);
 	for (int i = 0; i < LISTEN_COUNT; i++) {
 		int64_t expires = 0;
 
@@ -224,6 +227,7 @@ static size_t certificates(void *ctx, struct vg_server_certificate *ret_list)
 			ret_list[count++] =
 				(struct vg_server_certificate){ listener_word[i], expires };
 	}
+	pthread_mutex_unlock(&daemon->listeners_lock);
 	return count;
 }
 
@@ -249,6 +253,19 @@ static void start_server(struct daemon *daemon)
 
 /* ---- listeners -------------------------------------------------------------------------------- */
 
+/* Returns who was there before. */
+static struct vg_http_listener *put_listener(struct daemon *daemon, enum listener which,
+					     struct vg_http_listener *listener)
+{
+	struct vg_http_listener *before;
+
+	pthread_mutex_lock(&daemon->listeners_lock);
+	before = daemon->listeners[which];
+	daemon->listeners[which] = listener;
+	pthread_mutex_unlock(&daemon->listeners_lock);
+	return before;
+}
+
 static int start_listener(struct daemon *daemon, enum listener which, const char *address,
 			  enum vg_server_listener routes, bool tls, struct vg_err *err)
 {
@@ -269,7 +286,7 @@ static int start_listener(struct daemon *daemon, enum listener which, const char
 	r = vg_http_listen(&options, &listener, err);
 	if (r < 0)
 		return vg_err_wrap(err, r, "--%s-listen", listener_word[which]);
-	daemon->listeners[which] = listener;
+	put_listener(daemon, which, listener);
 	vg_info(COMPONENT, "listening", VG_S("for", listener_word[which]), VG_S("address", address),
 		VG_I("port", vg_http_port(listener)),
 		VG_S("tls", options.tls_client_ca ? "mutual"
@@ -391,7 +408,7 @@ static int start(struct daemon *daemon, struct vg_err *err)
 static void stop(struct daemon *daemon)
 {
 	for (int i = 0; i < LISTEN_COUNT; i++)
-		vg_http_stop(daemon->listeners[i], DRAIN_MS);
+		vg_http_stop(put_listener(daemon, (enum listener)i, NULL), DRAIN_MS);
 	vg_kube_stop(daemon->kube);
 	vg_cluster_free(daemon->cluster);
 	vg_snapshot_free(daemon->snapshot);
@@ -432,7 +449,7 @@ static void run(struct daemon *daemon, const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
-	struct daemon daemon = { 0 };
+	struct daemon daemon = { .listeners_lock = PTHREAD_MUTEX_INITIALIZER };
 	struct vg_err err = { 0 };
 	sigset_t signals;
 	int r;
