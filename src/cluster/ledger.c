@@ -107,11 +107,11 @@ static void add_charges(struct vg_node *node, const struct cluster_pod *pod, int
 			unknown++;
 			continue;
 		}
-		card->mem_used_mib += sign * charge->mem_mib;
-		card->cores_used += sign * charge->cores;
+		card->mem_used_mib += sign * (int64_t)charge->mem_mib;
+		card->cores_used += sign * (int64_t)charge->cores;
 		card->slots_used += sign * charge->slots;
-		node->sums.mem_used_mib += sign * charge->mem_mib;
-		node->sums.cores_used += sign * charge->cores;
+		node->sums.mem_used_mib += sign * (int64_t)charge->mem_mib;
+		node->sums.cores_used += sign * (int64_t)charge->cores;
 		node->sums.slots_used += sign * charge->slots;
 	}
 	*ret_unknown = unknown;

@@ -12,13 +12,16 @@
 
 #include "device/node.h"
 
-/* Small (48 bytes), since a decision may have to look at every card of the cluster. */
+/*
+ * Small (56 bytes), since a decision may have to look at every card of the cluster. What is used is the
+ * sum of numbers that people wrote: two of them can pass 32 bits.
+ */
 struct vg_card {
 	const char *uuid;
+	int64_t mem_used_mib;
+	int64_t cores_used;
 	int32_t mem_mib;
-	int32_t mem_used_mib;
 	int32_t cores; /* percent, 100 unless scaled */
-	int32_t cores_used;
 	int32_t slots;
 	int32_t slots_used;
 	int32_t index; /* NVML index */

@@ -74,7 +74,7 @@ static double shared(const struct vg_card *card)
 
 static double core_used(const struct vg_card *card)
 {
-	return card->cores_used;
+	return (double)card->cores_used;
 }
 
 /* Not a number: no sample. */

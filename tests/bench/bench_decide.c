@@ -168,7 +168,8 @@ static struct cluster *make_cluster(enum usage usage)
 		struct vg_node *node = cluster->node[i];
 
 		for (size_t j = 0; j < node->card_count; j++) {
-			int32_t free_mib = node->cards[j].mem_mib - node->cards[j].mem_used_mib;
+			int32_t free_mib =
+				(int32_t)(node->cards[j].mem_mib - node->cards[j].mem_used_mib);
 
 			node->sums.mem_mib += node->cards[j].mem_mib;
 			node->sums.cores += node->cards[j].cores;

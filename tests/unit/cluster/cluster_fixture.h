@@ -168,10 +168,10 @@ static inline const char *usage(struct fixture *f)
 			sums.slots += card->slots;
 			sums.slots_used += card->slots_used;
 			if (card->slots_used || card->mem_used_mib || card->cores_used)
-				text = vg_arena_printf(&f->arena, "%s%s%s=%d/%d/%d", text,
-						       *text ? " " : "", card->uuid,
-						       card->mem_used_mib, card->cores_used,
-						       card->slots_used);
+				text = vg_arena_printf(
+					&f->arena, "%s%s%s=%lld/%lld/%d", text, *text ? " " : "",
+					card->uuid, (long long)card->mem_used_mib,
+					(long long)card->cores_used, card->slots_used);
 		}
 		assert_memory_equal(&sums, &node->sums, sizeof(sums));
 	}

@@ -164,6 +164,30 @@ static void test_malformed_annotations_hide_nothing(void **state)
 	fixture_release(&f);
 }
 
+/* What pods hold is what their annotations say, and whoever may write those may write anything. */
+static void test_huge_grants_leave_no_room(void **state)
+{
+	static const char *const n1[] = { "n1" };
+	static const char huge[] = "GPU-n1-0,NVIDIA,2147483647,2147483647:;";
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, false);
+	put_node(&f, "n1", 1);
+	put_pod(&f, fixture_bound(&f, "p1", "u1", "n1", huge, "success"));
+	put_pod(&f, fixture_bound(&f, "p2", "u2", "n1", huge, "success"));
+	put_pod(&f, fixture_bound(&f, "p3", "u3", "n1", huge, "success"));
+	assert_string_equal(usage(&f), "GPU-n1-0=6442450941/6442450941/3");
+	assert_null(place(&f, fixture_pod(&f, "p4", "u4", 1, 100, 1), n1, 1, 0, NULL));
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "p1", "u1");
+	assert_null(place(&f, fixture_pod(&f, "p4", "u4", 1, 100, 1), n1, 1, 0, NULL));
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "p2", "u2");
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "p3", "u3");
+	assert_string_equal(usage(&f), "");
+	assert_non_null(place(&f, fixture_pod(&f, "p4", "u4", 1, 100, 1), n1, 1, 0, NULL));
+	fixture_release(&f);
+}
+
 static void test_list_sweeps_what_it_lacks(void **state)
 {
 	struct fixture f;
@@ -370,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_same_name_another_pod),
 		cmocka_unit_test(test_never_back_in_time),
 		cmocka_unit_test(test_malformed_annotations_hide_nothing),
+		cmocka_unit_test(test_huge_grants_leave_no_room),
 		cmocka_unit_test(test_list_sweeps_what_it_lacks),
 		cmocka_unit_test(test_readiness),
 		cmocka_unit_test(test_plugin_gone_makes_cards_unhealthy),
