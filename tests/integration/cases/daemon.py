@@ -202,11 +202,8 @@ def test_certificates_change_under_load():
                     status, text = daemon.ask(listener, path, body)
                     if status != 200:
                         wrong.append((path, status, text[:200]))
-                # A connection that is accepted in the moment of the change may be closed unanswered;
-                # the API server and kube-scheduler ask again.
                 except (OSError, http.client.HTTPException) as error:
-                    if listener != "webhook":
-                        wrong.append((path, error))
+                    wrong.append((path, error))
                 counts[path] = counts.get(path, 0) + 1
 
         args = daemon.pod("p1")
