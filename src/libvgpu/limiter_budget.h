@@ -27,6 +27,7 @@ enum {
 	VG_PART_WHOLE = 65536,
 	VG_SLICE_NS = 1000000, /* no device gives a process less in one go */
 	VG_OUTLIERS_MOST = 8,
+	VG_UNDISTURBED_PART = 8, /* a batch longer by more than this part was interrupted */
 };
 
 /* Grows the budget up to now. percent 1..100. */
