@@ -123,12 +123,13 @@ bool vg_cluster_ready(struct vg_cluster *cluster, int64_t now_ns, char *ret_reas
 	return ready;
 }
 
+/* A decision that waits at its node for its turn to be bound is not one that nobody came for. */
 static struct cluster_pod *next_lapsed(struct vg_cluster *cluster, int64_t now_ns, size_t *cursor)
 {
 	struct cluster_pod *pod;
 
 	while ((pod = vg_map_next(&cluster->pods, cursor)))
-		if (pod->deadline_ns <= now_ns &&
+		if (pod->deadline_ns <= now_ns && !pod->ticket && !pod->granted_at &&
 		    (pod->state == VG_STATE_RESERVED ||
 		     (pod->state == VG_STATE_PENDING && !pod->from_source)))
 			return pod;

@@ -309,6 +309,35 @@ static void test_deleted_while_waiting_and_turn_lapse(void **state)
 	fixture_release(&f);
 }
 
+/* A gang may come late to its binds, and has to wait for its turn all the same. */
+static void test_no_lapse_while_waiting(void **state)
+{
+	enum vg_bind_outcome outcome;
+	struct vg_bind_call call;
+	struct turn turn = { 0 };
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, true);
+	put_node(&f, "n1", 1);
+	place(&f, fixture_pod(&f, "a", "uid-a", 1, 3000, 30), n1, 1, 1 * S, NULL);
+	place(&f, fixture_pod(&f, "b", "uid-b", 1, 6000, 30), n1, 1, 1 * S, NULL);
+	assert_int_equal(begin(&f, "a", "uid-a", "n1", 295 * S, NULL, &outcome, &call, NULL), 0);
+	assert_int_equal(begin(&f, "b", "uid-b", "n1", 296 * S, &turn, &outcome, &call, NULL), 0);
+	assert_int_equal(outcome, VG_BIND_WAITING);
+	vg_cluster_tick(f.cluster, 302 * S);
+	assert_int_equal(turn.calls, 0);
+	assert_string_equal(usage(&f), "GPU-n1-0=9000/60/2");
+	/* Its turn came, and it is about to begin. */
+	vg_cluster_bind_end(f.cluster, "uid-a", -EINVAL, 303 * S);
+	assert_int_equal(turn.calls, 1);
+	vg_cluster_tick(f.cluster, 304 * S);
+	assert_int_equal(begin(&f, "b", "uid-b", "n1", 304 * S, &turn, &outcome, &call, NULL), 0);
+	assert_int_equal(outcome, VG_BIND_POST);
+	assert_string_equal(usage(&f), "GPU-n1-0=6000/30/1");
+	fixture_release(&f);
+}
+
 static void test_simulation_has_no_effect(void **state)
 {
 	struct vg_node_info *nodes;
@@ -349,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_lost_reservation_is_decided_again),
 		cmocka_unit_test(test_turns_at_a_node),
 		cmocka_unit_test(test_deleted_while_waiting_and_turn_lapse),
+		cmocka_unit_test(test_no_lapse_while_waiting),
 		cmocka_unit_test(test_simulation_has_no_effect),
 	};
 
