@@ -26,10 +26,10 @@ struct fake_arena {
 	void (*give)(void *context, uint64_t bytes);
 	void *context;
 	uint64_t segment_bytes; /* a segment is a multiple of this */
-	uint64_t limit_bytes;	/* of all segments together; 0: none */
+	uint64_t limit_bytes;   /* of all segments together; 0: none */
 	struct fake_segment *segments;
 	uint64_t reserved_bytes; /* in segments */
-	uint64_t used_bytes;	 /* in blocks */
+	uint64_t used_bytes;     /* in blocks */
 	uint64_t reserved_high, used_high;
 };
 

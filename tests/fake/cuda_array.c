@@ -9,15 +9,15 @@
 
 struct format {
 	CUarray_format first, last;
-	uint32_t bits;	    /* of a texel; of one channel where `per_channel` */
+	uint32_t bits; /* of a texel; of one channel where `per_channel` */
 	bool per_channel;
 };
 
 static const struct format formats[] = {
-	{ 0x01, 0x01, 8, true },  /* unsigned integers */
+	{ 0x01, 0x01, 8, true }, /* unsigned integers */
 	{ 0x02, 0x02, 16, true },
 	{ 0x03, 0x03, 32, true },
-	{ 0x08, 0x08, 8, true },  /* signed integers */
+	{ 0x08, 0x08, 8, true }, /* signed integers */
 	{ 0x09, 0x09, 16, true },
 	{ 0x0a, 0x0a, 32, true },
 	{ 0x10, 0x10, 16, true }, /* half */
@@ -90,7 +90,8 @@ static bool shape_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, uint64_t *ret_byte
  * What the shape takes on a card: rows of whole 64 bytes, in bands of up to 128 rows. Measured: 904 rows
  * of 904 texels of 16 bytes take 1,024 rows.
  */
-static uint64_t padded_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, uint64_t bytes, uint64_t row_bytes)
+static uint64_t padded_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, uint64_t bytes,
+			     uint64_t row_bytes)
 {
 	uint64_t height = shape->Height ? shape->Height : 1, band = 8;
 	uint64_t slices = bytes / (row_bytes * height);
@@ -210,7 +211,7 @@ FAKE_CUDA(cuArray3DCreate, FAKE_CURRENT | FAKE_UNSAFE,
 
 	if (!shape)
 		return CUDA_ERROR_INVALID_VALUE;
-	full = (CUDA_ARRAY3D_DESCRIPTOR){ shape->Width,	 shape->Height,	     shape->Depth,
+	full = (CUDA_ARRAY3D_DESCRIPTOR){ shape->Width,  shape->Height,      shape->Depth,
 					  shape->Format, shape->NumChannels, shape->Flags };
 	return array_create(array, &full);
 }

@@ -45,8 +45,7 @@ static void tail_add(struct CUstream_st *stream, struct CUgraphNode_st *const *n
 			there = stream->capture_tail[j] == nodes[i];
 		if (there)
 			continue;
-		stream->capture_tail = vg_grow(stream->capture_tail,
-					       stream->capture_tail_count + 1,
+		stream->capture_tail = vg_grow(stream->capture_tail, stream->capture_tail_count + 1,
 					       sizeof(struct CUgraphNode_st *));
 		stream->capture_tail[stream->capture_tail_count++] = nodes[i];
 	}
@@ -211,8 +210,8 @@ CUresult fake_capture_add(struct CUstream_st *stream, struct fake_action *action
 		fake_action_release(action);
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	}
-	rc = fake_graph_add(stream->capture->graph, stream->capture_tail, stream->capture_tail_count,
-			    action, &node);
+	rc = fake_graph_add(stream->capture->graph, stream->capture_tail,
+			    stream->capture_tail_count, action, &node);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	tail_set(stream, &node, 1);
@@ -225,8 +224,8 @@ CUresult fake_capture_kernel(struct CUstream_st *stream, CUfunction function,
 			     const struct fake_grid *grid, void **params, void **extra)
 {
 	struct fake_action action;
-	CUresult rc = fake_action_kernel(stream->object.context, function, grid, params, extra,
-					 &action);
+	CUresult rc =
+		fake_action_kernel(stream->object.context, function, grid, params, extra, &action);
 
 	return rc == CUDA_SUCCESS ? fake_capture_add(stream, &action, NULL) : rc;
 }
@@ -315,8 +314,8 @@ CUresult fake_capture_wait(struct CUstream_st *stream, struct CUevent_st *event,
 
 /* ---- begin and end ---- */
 
-static CUresult begin(CUstream handle, struct CUgraph_st *graph, struct CUgraphNode_st *const *needs,
-		      size_t count, CUstreamCaptureMode mode)
+static CUresult begin(CUstream handle, struct CUgraph_st *graph,
+		      struct CUgraphNode_st *const *needs, size_t count, CUstreamCaptureMode mode)
 {
 	struct fake_capture *capture;
 	struct CUstream_st *stream;
@@ -421,9 +420,9 @@ FAKE_CUDA_STREAM(cuStreamEndCapture, FAKE_INIT, (CUstream handle, CUgraph *ret_g
 	own = capture->own_graph;
 	reach(graph, stream);
 	each_stream(capture, unjoined_one, &unjoined);
-	rc = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED :
-	     unjoined	      ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED :
-				CUDA_SUCCESS;
+	rc = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	     : unjoined       ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+			      : CUDA_SUCCESS;
 	capture_end(capture);
 	*ret_graph = rc == CUDA_SUCCESS ? graph : NULL;
 	if (rc != CUDA_SUCCESS && own)
@@ -451,9 +450,9 @@ static CUresult status_of(CUstream handle, struct CUstream_st **ret_stream,
 				return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 		}
 	}
-	*ret_status = !(*ret_stream)->capture	     ? CU_STREAM_CAPTURE_STATUS_NONE :
-		      (*ret_stream)->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED :
-							CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	*ret_status = !(*ret_stream)->capture           ? CU_STREAM_CAPTURE_STATUS_NONE
+		      : (*ret_stream)->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+							: CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return CUDA_SUCCESS;
 }
 

@@ -54,8 +54,7 @@ static const size_t limit_defaults[CU_LIMIT_COUNT] = {
 
 static struct CUctx_st *context_new(uint32_t device)
 {
-	struct CUctx_st *context =
-		fake_object_new(sizeof(*context), FAKE_CONTEXT, NULL);
+	struct CUctx_st *context = fake_object_new(sizeof(*context), FAKE_CONTEXT, NULL);
 
 	context->device = device;
 	return context;
@@ -514,7 +513,7 @@ FAKE_CUDA(cuCtxSetLimit, FAKE_CURRENT, (CUlimit limit, size_t value), (limit, va
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuCtxGetLimit, FAKE_CURRENT, (size_t *value, CUlimit limit), (value, limit))
+FAKE_CUDA(cuCtxGetLimit, FAKE_CURRENT, (size_t * value, CUlimit limit), (value, limit))
 {
 	if (!value || limit < 0 || limit >= CU_LIMIT_COUNT)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -10,12 +10,12 @@
 #include "cuda_array.h"
 #include "cuda_graph.h"
 
-#define BLOCK		  65536u
+#define BLOCK             65536u
 /* Within a card: an H200 copies about 2 TB/s. */
 #define CARD_BYTES_PER_US 2000000ull
 #define FILL_BYTES_PER_US 3000000ull
 /* A fill of more than this is not carried out beyond it; zeros always are. */
-#define FILL_BYTES_MAX	  (256ull << 20)
+#define FILL_BYTES_MAX    (256ull << 20)
 
 /* ---- moving bytes ---- */
 
@@ -153,11 +153,11 @@ static CUresult copy_linear(uint64_t to, int to_type, uint64_t from, int from_ty
 	return copy(&what, handle, sync);
 }
 
-#define HOST	CU_MEMORYTYPE_HOST
-#define DEVICE	CU_MEMORYTYPE_DEVICE
+#define HOST    CU_MEMORYTYPE_HOST
+#define DEVICE  CU_MEMORYTYPE_DEVICE
 #define UNIFIED CU_MEMORYTYPE_UNIFIED
 /* Measured: a copy on the default stream disturbs nobody's capture, if that stream may work at all. */
-#define NEED	FAKE_CURRENT
+#define NEED    FAKE_CURRENT
 
 FAKE_CUDA_SYNC(cuMemcpy, NEED, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
 {
@@ -171,8 +171,7 @@ FAKE_CUDA_SYNC(cuMemcpyHtoD_v2, NEED, (CUdeviceptr to, const void *from, size_t 
 			   true);
 }
 
-FAKE_CUDA_SYNC(cuMemcpyDtoH_v2, NEED, (void *to, CUdeviceptr from, size_t bytes),
-	       (to, from, bytes))
+FAKE_CUDA_SYNC(cuMemcpyDtoH_v2, NEED, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
 {
 	return copy_linear((uint64_t)(uintptr_t)to, HOST, from, DEVICE, bytes, fake.default_stream,
 			   true);
@@ -239,8 +238,8 @@ struct side {
 	uint64_t row, slice; /* bytes from one to the next */
 };
 
-static bool side_of(int type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
-		    size_t z, size_t pitch, size_t height, const CUDA_MEMCPY3D *what,
+static bool side_of(int type, const void *host, CUdeviceptr device, CUarray array, size_t x,
+		    size_t y, size_t z, size_t pitch, size_t height, const CUDA_MEMCPY3D *what,
 		    struct side *ret)
 {
 	struct side side;
@@ -263,8 +262,8 @@ static bool side_of(int type, const void *host, CUdeviceptr device, CUarray arra
 	side.slice = side.row * (height ? height : what->Height + y);
 	if (what->WidthInBytes + x > side.row)
 		return false;
-	side.data = (unsigned char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host :
-								   (uintptr_t)device) +
+	side.data = (unsigned char *)(type == CU_MEMORYTYPE_HOST ? (uintptr_t)host
+								 : (uintptr_t)device) +
 		    z * side.slice + y * side.row + x;
 	reach = (what->Depth - 1) * side.slice + (what->Height - 1) * side.row + what->WidthInBytes;
 	switch (type) {
@@ -479,8 +478,8 @@ FAKE_CUDA_SYNC(cuMemcpyHtoA_v2, NEED,
 FAKE_CUDA_SYNC(cuMemcpyAtoH_v2, NEED, (void *to, CUarray from, size_t from_offset, size_t bytes),
 	       (to, from, from_offset, bytes))
 {
-	return array_copy(NULL, 0, (uint64_t)(uintptr_t)to, HOST, from, from_offset, 0, ARRAY, bytes,
-			  fake.default_stream, true);
+	return array_copy(NULL, 0, (uint64_t)(uintptr_t)to, HOST, from, from_offset, 0, ARRAY,
+			  bytes, fake.default_stream, true);
 }
 
 FAKE_CUDA_SYNC(cuMemcpyAtoA_v2, NEED,
@@ -503,8 +502,8 @@ FAKE_CUDA_STREAM(cuMemcpyAtoHAsync_v2, FAKE_INIT,
 		 (void *to, CUarray from, size_t from_offset, size_t bytes, CUstream handle),
 		 (to, from, from_offset, bytes, handle), handle)
 {
-	return array_copy(NULL, 0, (uint64_t)(uintptr_t)to, HOST, from, from_offset, 0, ARRAY, bytes,
-			  handle, false);
+	return array_copy(NULL, 0, (uint64_t)(uintptr_t)to, HOST, from, from_offset, 0, ARRAY,
+			  bytes, handle, false);
 }
 
 /* ---- fills ---- */

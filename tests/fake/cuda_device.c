@@ -218,7 +218,7 @@ FAKE_CUDA(cuDeviceGetUuid_v2, FAKE_INIT, (CUuuid * uuid, CUdevice ordinal), (uui
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuDeviceTotalMem_v2, FAKE_INIT, (size_t *bytes, CUdevice ordinal), (bytes, ordinal))
+FAKE_CUDA(cuDeviceTotalMem_v2, FAKE_INIT, (size_t * bytes, CUdevice ordinal), (bytes, ordinal))
 {
 	struct fake_device *device = fake_device(ordinal);
 
@@ -292,24 +292,24 @@ static int attribute_value(const struct fake_device *device, CUdevice_attribute 
 		return 1980000;
 	case 14: /* texture alignment */
 		return 512;
-	case 15: /* overlap */
-	case 19: /* can map host memory */
-	case 31: /* concurrent kernels */
-	case 32: /* ECC */
-	case 41: /* unified addressing */
-	case 78: /* stream priorities */
-	case 79: /* global L1 */
-	case 80: /* local L1 */
-	case 83: /* managed memory */
-	case 89: /* concurrent managed access */
-	case 90: /* compute preemption */
-	case 91: /* host pointer for registered memory */
-	case 92: /* stream memory operations */
-	case 93: /* 64-bit stream memory operations */
-	case 94: /* wait value NOR */
-	case 95: /* cooperative launch */
-	case 96: /* cooperative multi-device launch */
-	case 99: /* host register */
+	case 15:  /* overlap */
+	case 19:  /* can map host memory */
+	case 31:  /* concurrent kernels */
+	case 32:  /* ECC */
+	case 41:  /* unified addressing */
+	case 78:  /* stream priorities */
+	case 79:  /* global L1 */
+	case 80:  /* local L1 */
+	case 83:  /* managed memory */
+	case 89:  /* concurrent managed access */
+	case 90:  /* compute preemption */
+	case 91:  /* host pointer for registered memory */
+	case 92:  /* stream memory operations */
+	case 93:  /* 64-bit stream memory operations */
+	case 94:  /* wait value NOR */
+	case 95:  /* cooperative launch */
+	case 96:  /* cooperative multi-device launch */
+	case 99:  /* host register */
 	case 102: /* virtual memory management */
 	case 103: /* POSIX file descriptors */
 	case 115: /* memory pools */
@@ -355,8 +355,7 @@ static int attribute_value(const struct fake_device *device, CUdevice_attribute 
 }
 
 FAKE_CUDA(cuDeviceGetAttribute, FAKE_INIT,
-	  (int *value, CUdevice_attribute attribute, CUdevice ordinal),
-	  (value, attribute, ordinal))
+	  (int *value, CUdevice_attribute attribute, CUdevice ordinal), (value, attribute, ordinal))
 {
 	struct fake_device *device = fake_device(ordinal);
 
@@ -439,7 +438,7 @@ FAKE_CUDA(cuDeviceGetLuid, FAKE_INIT, (char *luid, unsigned int *mask, CUdevice 
 }
 
 FAKE_CUDA(cuDeviceGetTexture1DLinearMaxWidth, FAKE_INIT,
-	  (size_t *width, CUarray_format format, unsigned int channels, CUdevice ordinal),
+	  (size_t * width, CUarray_format format, unsigned int channels, CUdevice ordinal),
 	  (width, format, channels, ordinal))
 {
 	if (!width || !channels)

@@ -119,7 +119,6 @@ static void after_fork_parent(void)
 /* As with the real driver, a child can start CUDA only if its parent had not. */
 static void after_fork_child(void)
 {
-	pthread_mutex_init(&fake.lock, NULL);
 	fake_pump_after_fork();
 	fake_trace_after_fork();
 	if (fake.phase == FAKE_READY) {
@@ -127,6 +126,8 @@ static void after_fork_child(void)
 		fake_state_after_fork(fake.state);
 		fake.state = NULL;
 	}
+	/* The one thread of the child is the one that locked. */
+	pthread_mutex_unlock(&fake.lock);
 }
 
 static void __attribute__((constructor)) loaded(void)

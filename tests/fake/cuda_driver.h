@@ -29,13 +29,15 @@ static inline void fake_line_place(struct fake_line *line, const char *name, CUm
 	/* type in the hundreds, so that one number says both: device 1 is 101, the host 200 */
 	fake_line_unsigned(line, name, (unsigned long long)place.type * 100 + (unsigned)place.id);
 }
-#define FAKE_ARG_TYPES CUmemLocation: fake_line_place,
+#define FAKE_ARG_TYPES                                                                             \
+	CUmemLocation:                                                                             \
+	fake_line_place,
 #include "trace.h"
 
-#define FAKE_API      __attribute__((visibility("default")))
-#define FAKE_MIB      (1ull << 20)
+#define FAKE_API        __attribute__((visibility("default")))
+#define FAKE_MIB        (1ull << 20)
 /* The driver hands out physical memory in pages of this size. */
-#define FAKE_PAGE     (2 * FAKE_MIB)
+#define FAKE_PAGE       (2 * FAKE_MIB)
 /* A pool reserves it in larger pieces. */
 #define FAKE_POOL_CHUNK (32 * FAKE_MIB)
 
@@ -92,11 +94,11 @@ struct CUctx_st {
 	unsigned int flags;
 	unsigned int api_version;
 	bool primary;
-	bool alive; /* an inactive primary context keeps its handle */
+	bool alive;        /* an inactive primary context keeps its handle */
 	uint32_t attached; /* cuCtxAttach */
 	struct CUstream_st *legacy;
 	struct fake_arena small, arrays; /* they don't share pages with each other */
-	uint64_t peers; /* ordinals that it may access */
+	uint64_t peers;                  /* ordinals that it may access */
 	size_t limit[CU_LIMIT_COUNT];
 	int cache_config, shared_config;
 };
@@ -114,13 +116,13 @@ struct fake_device {
 
 	bool queue_open;
 	uint32_t queue;
-	uint64_t next_seq;    /* nothing from here on was pushed */
-	uint64_t drained_seq; /* nothing before here is outstanding */
+	uint64_t next_seq;                         /* nothing from here on was pushed */
+	uint64_t drained_seq;                      /* nothing before here is outstanding */
 	struct fake_mark *mark_at[FAKE_QUEUE_OPS]; /* what the place's completion completes */
 };
 
 enum fake_phase {
-	FAKE_COLD,   /* before cuInit() */
+	FAKE_COLD, /* before cuInit() */
 	FAKE_READY,
 	FAKE_FORKED, /* child of a process that had called cuInit() */
 	FAKE_GONE,   /* the process is on its way out */
@@ -135,8 +137,8 @@ struct fake_driver {
 	struct fake_state *state;
 	uint32_t devices;
 	struct fake_device device[FAKE_CARDS_MAX];
-	uint64_t next_id; /* contexts, streams, buffers */
-	uint32_t captures; /* streams that are being captured */
+	uint64_t next_id;        /* contexts, streams, buffers */
+	uint32_t captures;       /* streams that are being captured */
 	CUstream default_stream; /* see FAKE_CUDA_SYNC */
 };
 
@@ -174,8 +176,8 @@ void fake_leave(void);
 		return rc;                                                                         \
 	}                                                                                          \
 	static CUresult body_##symbol params
-#define FAKE_NAMES(names)      FAKE_NAMES_OPEN names
-#define FAKE_NAMES_OPEN(...)   FAKE_EACH(&line __VA_OPT__(, ) __VA_ARGS__)
+#define FAKE_NAMES(names)    FAKE_NAMES_OPEN names
+#define FAKE_NAMES_OPEN(...) FAKE_EACH(&line __VA_OPT__(, ) __VA_ARGS__)
 
 /* The same body under a second name, for a stream handle that means the calling thread's own default
  * stream where it is NULL. `stream` is the parameter. */
@@ -271,15 +273,15 @@ struct fake_alloc {
 	unsigned int flags;
 	void *mapping; /* to unmap */
 	uint64_t mapping_bytes;
-	uint64_t charged_bytes;	  /* of the unit's physical memory */
+	uint64_t charged_bytes;   /* of the unit's physical memory */
 	struct fake_block *block; /* in the context's arena instead */
 	struct CUmemPoolHandle_st *pool;
 	struct fake_heap_block *pool_block; /* in the pool's heap instead */
-	struct CUphysical_st *physical; /* cuMemMap() */
-	uint32_t graph_refs;		/* FAKE_MEM_GRAPH: nodes and executable graphs that name it */
-	bool graph_live;		/* allocated by a launch and not freed since */
-	bool graph_orphan;		/* and the executable graph is gone */
-	int share;			/* descriptor + 1 once it is exported */
+	struct CUphysical_st *physical;     /* cuMemMap() */
+	uint32_t graph_refs; /* FAKE_MEM_GRAPH: nodes and executable graphs that name it */
+	bool graph_live;     /* allocated by a launch and not freed since */
+	bool graph_orphan;   /* and the executable graph is gone */
+	int share;           /* descriptor + 1 once it is exported */
 	/* FAKE_MEM_IMPORTED: how often it was opened, and where it comes from. */
 	uint32_t opens, pid_of_other;
 	int fd_of_other;
@@ -322,7 +324,7 @@ struct CUmemPoolHandle_st {
 	struct fake_heap heap;
 	int access[FAKE_CARDS_MAX];
 	uint64_t used_shown, used_shown_high; /* what the attributes say: bytes as asked for */
-	bool doomed; /* destroyed, but memory of it is still out */
+	bool doomed;                          /* destroyed, but memory of it is still out */
 	struct CUmemPoolHandle_st *next_pool;
 };
 
@@ -346,22 +348,41 @@ enum fake_mark_state {
 	FAKE_MARK_DONE,
 };
 
+/* What another process that opened the event sees of it: in a memory file, never unmapped. */
+struct fake_event_page {
+	_Atomic uint32_t state; /* an enum fake_page_state */
+	uint32_t queue;
+	uint64_t seq;
+};
+
+enum fake_page_state {
+	FAKE_PAGE_NEVER,
+	FAKE_PAGE_DEFERRED, /* recorded, but not in a queue yet */
+	FAKE_PAGE_QUEUED,
+	FAKE_PAGE_DONE,
+};
+
+/* Whether what was recorded last, in whichever process, is complete. */
+bool fake_page_done(struct fake_event_page *page);
+
 struct fake_mark {
+	struct fake_event_page *page; /* NULL: no other process knows the event */
 	uint32_t refs;
 	uint32_t device;
 	enum fake_mark_state state;
-	uint64_t seq;	 /* FAKE_MARK_QUEUED */
+	uint64_t seq;    /* FAKE_MARK_QUEUED */
 	uint64_t end_ns; /* FAKE_MARK_DONE */
 };
 
 struct CUevent_st {
 	struct fake_object object;
 	unsigned int flags;
-	struct fake_mark *mark;	      /* NULL: never recorded */
-	struct fake_capture *capture; /* last recorded in a stream that was being captured */
+	struct fake_mark *mark;           /* NULL: never recorded */
+	struct fake_capture *capture;     /* last recorded in a stream that was being captured */
 	struct CUgraphNode_st **captured; /* what it stands for there */
 	size_t captured_count;
-	char *share; /* shared between processes */
+	struct fake_event_page *page; /* shared between processes */
+	int page_fd;
 };
 
 struct CUstream_st {
@@ -393,12 +414,16 @@ CUresult fake_stream_of(CUstream handle, struct CUstream_st **ret_stream);
 CUresult fake_stream_work(struct CUstream_st *stream, uint64_t ns, uint32_t sms);
 CUresult fake_stream_record(struct CUstream_st *stream, struct CUevent_st *event);
 CUresult fake_stream_wait_mark(struct CUstream_st *stream, struct fake_mark *mark);
+/* For an event that another process may have recorded. */
+CUresult fake_stream_wait_page(struct CUstream_st *stream, struct fake_event_page *page);
 CUresult fake_stream_host_function(struct CUstream_st *stream, CUhostFn fn, void *data);
 CUresult fake_stream_callback(struct CUstream_st *stream, CUstreamCallback fn, void *data);
 /* `bytes` is 4 or 8; `compare`: a CU_STREAM_WAIT_VALUE_…, or -1 to write. */
 CUresult fake_stream_value(struct CUstream_st *stream, CUdeviceptr address, uint64_t value,
 			   uint32_t bytes, int compare);
 
+/* A moment without the lock, for who waits for something that only can be looked at. */
+CUresult fake_nap(void);
 bool fake_stream_idle(struct CUstream_st *stream);
 /* Sleeps until everything that is in the stream now is complete. */
 CUresult fake_stream_wait(struct CUstream_st *stream);

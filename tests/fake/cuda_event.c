@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: recorded points of streams, with the device's time. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cuda_driver.h"
 
 #define FLAGS_KNOWN 0x7u
 
-FAKE_CUDA(cuEventCreate, FAKE_CURRENT, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
+FAKE_CUDA(cuEventCreate, FAKE_CURRENT, (CUevent * ret_event, unsigned int flags),
+	  (ret_event, flags))
 {
 	struct CUevent_st *event;
 
@@ -28,6 +30,8 @@ void fake_event_release(struct CUevent_st *event)
 	free(event->captured);
 	event->captured = NULL;
 	event->captured_count = 0;
+	if (event->page)
+		close(event->page_fd);
 }
 
 void fake_events_forget(struct fake_capture *capture)
@@ -79,7 +83,8 @@ static CUresult event_record(CUevent event, CUstream handle, unsigned int flags)
 	return fake_stream_record(stream, event);
 }
 
-FAKE_CUDA_STREAM(cuEventRecord, FAKE_INIT, (CUevent event, CUstream handle), (event, handle), handle)
+FAKE_CUDA_STREAM(cuEventRecord, FAKE_INIT, (CUevent event, CUstream handle), (event, handle),
+		 handle)
 {
 	return event_record(event, handle, 0);
 }
@@ -107,6 +112,8 @@ FAKE_CUDA(cuEventQuery, FAKE_INIT, (CUevent event), (event))
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	if (event->page)
+		return fake_page_done(event->page) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 	/* One that was never recorded is complete. */
 	return !event->mark || fake_mark_look(event->mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -117,6 +124,12 @@ FAKE_CUDA(cuEventSynchronize, FAKE_INIT, (CUevent event), (event))
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	while (event->page && !fake_page_done(event->page)) {
+		CUresult ended = fake_nap();
+
+		if (ended != CUDA_SUCCESS || !fake_is(event, FAKE_EVENT))
+			return ended;
+	}
 	return event->mark ? fake_mark_wait(event->mark) : CUDA_SUCCESS;
 }
 
@@ -163,5 +176,7 @@ FAKE_CUDA_STREAM(cuStreamWaitEvent, FAKE_INIT, (CUstream handle, CUevent event, 
 	rc = fake_capture_implicit(stream);
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	if (event->page)
+		return fake_stream_wait_page(stream, event->page);
 	return event->mark ? fake_stream_wait_mark(stream, event->mark) : CUDA_SUCCESS;
 }

@@ -98,7 +98,8 @@ FAKE_CUDA(cuGraphRetainUserObject, FAKE_INIT,
 {
 	struct fake_held *held;
 
-	if (!fake_is(graph, FAKE_GRAPH) || !fake_is(object, FAKE_USER_OBJECT) || !count || flags > 1)
+	if (!fake_is(graph, FAKE_GRAPH) || !fake_is(object, FAKE_USER_OBJECT) || !count ||
+	    flags > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	held = vg_new(sizeof(*held));
 	*held = (struct fake_held){ object, count, graph->held };
@@ -667,7 +668,8 @@ FAKE_CUDA(cuGraphAddHostNode, FAKE_INIT,
 }
 
 FAKE_CUDA(cuGraphAddChildGraphNode, FAKE_INIT,
-	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count, CUgraph child),
+	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count,
+	   CUgraph child),
 	  (node, graph, needs, count, child))
 {
 	struct fake_action action;
@@ -686,7 +688,8 @@ FAKE_CUDA(cuGraphAddEmptyNode, FAKE_INIT,
 }
 
 FAKE_CUDA(cuGraphAddEventRecordNode, FAKE_INIT,
-	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count, CUevent event),
+	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count,
+	   CUevent event),
 	  (node, graph, needs, count, event))
 {
 	struct fake_action action;
@@ -696,7 +699,8 @@ FAKE_CUDA(cuGraphAddEventRecordNode, FAKE_INIT,
 }
 
 FAKE_CUDA(cuGraphAddEventWaitNode, FAKE_INIT,
-	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count, CUevent event),
+	  (CUgraphNode * node, CUgraph graph, const CUgraphNode *needs, size_t count,
+	   CUevent event),
 	  (node, graph, needs, count, event))
 {
 	struct fake_action action;
@@ -953,7 +957,7 @@ FAKE_CUDA(cuGraphChildGraphNodeGetGraph, FAKE_INIT, (CUgraphNode node, CUgraph *
 }
 
 #define EVENT_NODE(name, type)                                                                     \
-	FAKE_CUDA(cuGraph##name##NodeGetEvent, FAKE_INIT, (CUgraphNode node, CUevent *event),      \
+	FAKE_CUDA(cuGraph##name##NodeGetEvent, FAKE_INIT, (CUgraphNode node, CUevent * event),     \
 		  (node, event))                                                                   \
 	{                                                                                          \
 		CUresult rc = node_check(node, type, event);                                       \
@@ -1007,7 +1011,8 @@ FAKE_CUDA(cuGraphNodeSetParams, FAKE_INIT, (CUgraphNode node, CUgraphNodeParams 
 	return node_set(node, rc, &action);
 }
 
-FAKE_CUDA(cuGraphKernelNodeCopyAttributes, FAKE_INIT, (CUgraphNode to, CUgraphNode from), (to, from))
+FAKE_CUDA(cuGraphKernelNodeCopyAttributes, FAKE_INIT, (CUgraphNode to, CUgraphNode from),
+	  (to, from))
 {
 	CUresult rc = node_check(to, CU_GRAPH_NODE_TYPE_KERNEL, to);
 
@@ -1118,8 +1123,7 @@ FAKE_CUDA(cuGraphGetEdges, FAKE_INIT,
 }
 
 FAKE_CUDA(cuGraphGetEdges_v2, FAKE_INIT,
-	  (CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
-	   size_t *count),
+	  (CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count),
 	  (graph, from, to, data, count))
 {
 	return edges(graph, from, to, data, count);
@@ -1192,8 +1196,8 @@ static CUresult dependencies_add(CUgraph graph, const CUgraphNode *from, const C
 	if (!fake_is(graph, FAKE_GRAPH) || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (!fake_is(from[i], FAKE_NODE) || !fake_is(to[i], FAKE_NODE) || from[i] == to[i] ||
-		    from[i]->graph != graph || to[i]->graph != graph)
+		if (!fake_is(from[i], FAKE_NODE) || !fake_is(to[i], FAKE_NODE) ||
+		    from[i] == to[i] || from[i]->graph != graph || to[i]->graph != graph)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (size_t i = 0; i < count; i++) {

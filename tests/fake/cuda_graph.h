@@ -60,8 +60,8 @@ struct CUgraph_st {
 	size_t count;
 	struct CUgraphNode_st *owner; /* the child node whose graph it is */
 	struct fake_capture *capture; /* being filled by one */
-	uint32_t executables;	      /* made from it and alive */
-	struct fake_held *held;	      /* user objects */
+	uint32_t executables;         /* made from it and alive */
+	struct fake_held *held;       /* user objects */
 };
 
 struct fake_item {
@@ -79,7 +79,7 @@ struct CUgraphExec_st {
 	size_t count;
 	/* Memory of its allocation nodes: the most that lives at once while it runs. */
 	uint64_t peak_bytes;
-	bool mapped;		   /* has that much of the device's reserve */
+	bool mapped;               /* has that much of the device's reserve */
 	struct fake_mark *running; /* the end of the last launch */
 	struct fake_held *held;
 	struct CUgraphExec_st *next, *previous;
@@ -115,7 +115,8 @@ CUresult fake_action_kernel(struct CUctx_st *context, CUfunction function,
 			    const struct fake_grid *grid, void **params, void **extra,
 			    struct fake_action *ret_action);
 /* An allocation's part; its address is in `what.dptr`. */
-CUresult fake_action_alloc(const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct fake_action *ret_action);
+CUresult fake_action_alloc(const CUDA_MEM_ALLOC_NODE_PARAMS *params,
+			   struct fake_action *ret_action);
 CUresult fake_graph_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream);
 /* A second graph with the same nodes. */
 struct CUgraph_st *fake_graph_clone(const struct CUgraph_st *graph);

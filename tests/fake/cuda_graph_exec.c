@@ -312,9 +312,9 @@ static void exec_free(struct CUgraphExec_st *exec)
 	/* What is in use stays so until somebody frees it. */
 	for (size_t i = 0; i < exec->count; i++) {
 		const struct fake_action *action = &exec->items[i].action;
-		struct fake_alloc *alloc = action->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ?
-						   alloc_of(action->alloc.what.dptr) :
-						   NULL;
+		struct fake_alloc *alloc = action->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
+						   ? alloc_of(action->alloc.what.dptr)
+						   : NULL;
 
 		if (alloc && alloc->graph_live && !alloc->graph_orphan) {
 			alloc->graph_orphan = true;
@@ -335,14 +335,14 @@ static void exec_free(struct CUgraphExec_st *exec)
 	fake_object_free(exec);
 }
 
-static CUresult instantiate_old(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
-				size_t log_bytes)
+static CUresult instantiate_old(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+				char *log, size_t log_bytes)
 {
 	CUresult rc = instantiate(exec, graph, 0);
 
 	if (error_node)
-		*error_node = rc == CUDA_SUCCESS || !fake_is(graph, FAKE_GRAPH) ? NULL :
-										 graph->first;
+		*error_node =
+			rc == CUDA_SUCCESS || !fake_is(graph, FAKE_GRAPH) ? NULL : graph->first;
 	if (log && log_bytes)
 		log[0] = 0;
 	return rc;
@@ -511,8 +511,8 @@ static CUresult run_item(struct CUstream_st *stream, const struct fake_action *a
 	case CU_GRAPH_NODE_TYPE_HOST:
 		rc = flush(stream, batch);
 		return rc == CUDA_SUCCESS ? fake_stream_host_function(stream, action->host.fn,
-								      action->host.userData) :
-					    rc;
+								      action->host.userData)
+					  : rc;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		rc = flush(stream, batch);
 		if (rc != CUDA_SUCCESS || !fake_is(action->event, FAKE_EVENT))
@@ -754,8 +754,7 @@ static CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultI
 }
 
 FAKE_CUDA(cuGraphExecUpdate_v2, FAKE_INIT,
-	  (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info),
-	  (exec, graph, info))
+	  (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info), (exec, graph, info))
 {
 	return info ? update(exec, graph, info) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -53,8 +53,8 @@ static int pages_share(unsigned char *data, uint64_t bytes)
 		if (!all_zero(data + at, 4096) && pwrite(fd, data + at, 4096, (off_t)at) != 4096)
 			goto fail;
 	}
-	if (mmap(data, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
-	    MAP_FAILED)
+	if (mmap(data, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+		 0) == MAP_FAILED)
 		goto fail;
 	return fd;
 fail:
@@ -118,7 +118,8 @@ static CUresult open_handle(CUdeviceptr *pointer, const CUipcMemHandle *given, u
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	data = mmap(NULL, handle.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	data = mmap(NULL, handle.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+		    0);
 	close(fd);
 	if (data == MAP_FAILED)
 		return CUDA_ERROR_MAP_FAILED;
@@ -139,7 +140,105 @@ static CUresult open_handle(CUdeviceptr *pointer, const CUipcMemHandle *given, u
 	return CUDA_SUCCESS;
 }
 
-/* The handle is passed by value, so the wrapper that FAKE_CUDA makes would not do. */
+/* ---- events ---- */
+
+#define EVENT_MAGIC 0x66616b6549504532ull
+
+struct event_handle {
+	uint64_t magic;
+	uint32_t pid;
+	int32_t fd;
+};
+
+_Static_assert(sizeof(struct event_handle) <= sizeof(CUipcEventHandle), "fits");
+
+static struct fake_event_page *page_map(int fd)
+{
+	void *page = mmap(NULL, sizeof(struct fake_event_page), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  fd, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+FAKE_CUDA(cuIpcGetEventHandle, FAKE_CURRENT, (CUipcEventHandle * ret_handle, CUevent event),
+	  (ret_handle, event))
+{
+	struct event_handle handle = { .magic = EVENT_MAGIC, .pid = (uint32_t)getpid() };
+
+	if (!ret_handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!fake_is(event, FAKE_EVENT) || !(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!event->page) {
+		int fd = memfd_create("fake event", MFD_CLOEXEC);
+
+		if (fd < 0 || ftruncate(fd, sizeof(struct fake_event_page)) < 0 ||
+		    !(event->page = page_map(fd))) {
+			if (fd >= 0)
+				close(fd);
+			return CUDA_ERROR_OPERATING_SYSTEM;
+		}
+		event->page_fd = fd;
+		/* What was recorded before is waited for, so that the page begins with the truth. */
+		if (event->mark && fake_mark_wait(event->mark) == CUDA_SUCCESS)
+			event->page->state = FAKE_PAGE_DONE;
+	}
+	handle.fd = event->page_fd;
+	memset(ret_handle, 0, sizeof(*ret_handle));
+	memcpy(ret_handle, &handle, sizeof(handle));
+	return CUDA_SUCCESS;
+}
+
+static CUresult open_event(CUevent *ret_event, const CUipcEventHandle *given)
+{
+	struct fake_event_page *page;
+	struct event_handle handle;
+	struct CUevent_st *event;
+	char path[64];
+	int fd;
+
+	memcpy(&handle, given, sizeof(handle));
+	if (!ret_event || handle.magic != EVENT_MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle.pid == (uint32_t)getpid())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", handle.pid, handle.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	page = fd < 0 ? NULL : page_map(fd);
+	if (!page) {
+		if (fd >= 0)
+			close(fd);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	event = fake_object_new(sizeof(*event), FAKE_EVENT, fake_current());
+	event->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+	event->page = page;
+	event->page_fd = fd;
+	*ret_event = event;
+	return CUDA_SUCCESS;
+}
+
+/* Handles are passed by value, so the wrapper that FAKE_CUDA makes would not do. */
+FAKE_API CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
+FAKE_API CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+	CUresult rc = fake_enter("cuIpcOpenEventHandle", FAKE_CURRENT);
+
+	if (rc == CUDA_SUCCESS)
+		rc = open_event(event, &handle);
+	if (fake_trace_on()) {
+		struct fake_line line;
+
+		fake_line_begin(&line, "cuIpcOpenEventHandle");
+		FAKE_EACH(&line, event)
+		fake_line_end(&line, rc);
+	}
+	fake_leave();
+	return rc;
+}
+
+/* ---- opening memory ---- */
+
 static CUresult open_call(const char *symbol, CUdeviceptr *pointer, const CUipcMemHandle *handle,
 			  unsigned int flags)
 {
@@ -168,7 +267,8 @@ FAKE_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle han
 
 FAKE_API CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
 				     unsigned int flags);
-FAKE_API CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
+FAKE_API CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
+				     unsigned int flags)
 {
 	return open_call("cuIpcOpenMemHandle", pointer, &handle, flags);
 }

@@ -7,11 +7,11 @@
 #include "cuda_module.h"
 
 #define BLOCKS_PER_SM_MAX 32u
-#define BUSY_NAME	  "vgpu_busy"
+#define BUSY_NAME         "vgpu_busy"
 /* tests/gpu/gpu.h: a number of rounds of eight multiply-adds. An H200 takes 42 ns for one. */
-#define WORK_NAME	  "work"
-#define WORK_ROUND_NS	  42u
-#define WORK_START_NS	  2000u
+#define WORK_NAME         "work"
+#define WORK_ROUND_NS     42u
+#define WORK_START_NS     2000u
 
 /* ---- how long ---- */
 
@@ -385,7 +385,7 @@ FAKE_CUDA(cuOccupancyMaxPotentialBlockSizeWithFlags, FAKE_CURRENT,
 }
 
 FAKE_CUDA(cuOccupancyAvailableDynamicSMemPerBlock, FAKE_CURRENT,
-	  (size_t *bytes, CUfunction function, int blocks, int threads),
+	  (size_t * bytes, CUfunction function, int blocks, int threads),
 	  (bytes, function, blocks, threads))
 {
 	if (!bytes || blocks <= 0 || threads <= 0)

@@ -31,17 +31,17 @@ static CUresult unsupported(const char *symbol)
 /* Their parameters don't matter to a function that reads none; they carry the driver's name for the
  * assembler only, so that the compiler does not compare them with the real declarations. */
 #define FAKE_ENTRY(symbol, base, version, flavour)
-#define FAKE_STUB(symbol, base, version, flavour)                          \
-	FAKE_API CUresult stub_of_##symbol(void) __asm__(#symbol);         \
-	FAKE_API CUresult stub_of_##symbol(void)                           \
-	{                                                                  \
-		return unsupported(#symbol);                               \
+#define FAKE_STUB(symbol, base, version, flavour)                                                  \
+	FAKE_API CUresult stub_of_##symbol(void) __asm__(#symbol);                                 \
+	FAKE_API CUresult stub_of_##symbol(void)                                                   \
+	{                                                                                          \
+		return unsupported(#symbol);                                                       \
 	}
 #include "cuda_entries.def"
 #undef FAKE_ENTRY
 #undef FAKE_STUB
 
-#define FAKE_ENTRY(symbol, base, version, flavour) \
+#define FAKE_ENTRY(symbol, base, version, flavour)                                                 \
 	extern const char address_of_##symbol[] __asm__(#symbol);
 #define FAKE_STUB FAKE_ENTRY
 #include "cuda_entries.def"
@@ -55,9 +55,8 @@ static const struct {
 	int flavour;
 	const char *address;
 } entries[] = {
-#define FAKE_ENTRY(symbol, base, version, flavour) \
-	{ #base, version, flavour, address_of_##symbol },
-#define FAKE_STUB FAKE_ENTRY
+#define FAKE_ENTRY(symbol, base, version, flavour) { #base, version, flavour, address_of_##symbol },
+#define FAKE_STUB                                  FAKE_ENTRY
 #include "cuda_entries.def"
 #undef FAKE_ENTRY
 #undef FAKE_STUB
@@ -73,8 +72,8 @@ static CUresult lookup(const char *name, void **pfn, int version, cuuint64_t fla
 	if (!name || !pfn || flags > 3 || version / 1000 > fake_cuda_version() / 1000)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		bool in_reach = entries[i].version <= version &&
-				entries[i].version <= fake_cuda_version();
+		bool in_reach =
+			entries[i].version <= version && entries[i].version <= fake_cuda_version();
 
 		if (strcmp(entries[i].base, name) != 0)
 			continue;
@@ -91,9 +90,9 @@ static CUresult lookup(const char *name, void **pfn, int version, cuuint64_t fla
 	if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && has_per_thread)
 		found = per_thread;
 	*pfn = (void *)(uintptr_t)found;
-	*ret_status = found ? CU_GET_PROC_ADDRESS_SUCCESS :
-		      known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
-			      CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	*ret_status = found   ? CU_GET_PROC_ADDRESS_SUCCESS
+		      : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+			      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	return CUDA_SUCCESS;
 }
 

@@ -291,7 +291,7 @@ FAKE_CUDA(cuMemFree_v2, FAKE_INIT | FAKE_UNSAFE, (CUdeviceptr pointer), (pointer
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuMemGetInfo_v2, FAKE_CURRENT, (size_t *free_bytes, size_t *total), (free_bytes, total))
+FAKE_CUDA(cuMemGetInfo_v2, FAKE_CURRENT, (size_t * free_bytes, size_t *total), (free_bytes, total))
 {
 	struct fake_device *device = &fake.device[fake_current()->device];
 	uint64_t capacity = fake_unit_capacity(&fake.machine, device->unit);
@@ -324,7 +324,8 @@ FAKE_CUDA(cuMemGetAddressRange_v2, FAKE_CURRENT,
  * It worked in contexts that the old cuCtxCreate() made, which no driver of today makes.
  */
 
-FAKE_CUDA(cuMemAlloc, FAKE_CURRENT, (CUdeviceptr_v1 * pointer, unsigned int bytes), (pointer, bytes))
+FAKE_CUDA(cuMemAlloc, FAKE_CURRENT, (CUdeviceptr_v1 * pointer, unsigned int bytes),
+	  (pointer, bytes))
 {
 	return CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -455,9 +456,8 @@ static const struct fake_alloc *host_find(const void *pointer)
 {
 	const struct fake_alloc *alloc = fake_alloc_find((uint64_t)(uintptr_t)pointer);
 
-	return alloc && (alloc->kind == FAKE_MEM_HOST || alloc->kind == FAKE_MEM_REGISTERED) ?
-		       alloc :
-		       NULL;
+	return alloc && (alloc->kind == FAKE_MEM_HOST || alloc->kind == FAKE_MEM_REGISTERED) ? alloc
+											     : NULL;
 }
 
 FAKE_CUDA(cuMemHostGetDevicePointer_v2, FAKE_CURRENT,
@@ -582,9 +582,8 @@ FAKE_CUDA(cuPointerGetAttributes, FAKE_INIT,
 			*(int *)values[i] = -2;
 			break;
 		case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-			*(void **)values[i] = fake_alloc_find(pointer) ?
-						      NULL :
-						      (void *)(uintptr_t)pointer;
+			*(void **)values[i] =
+				fake_alloc_find(pointer) ? NULL : (void *)(uintptr_t)pointer;
 			break;
 		case CU_POINTER_ATTRIBUTE_CONTEXT:
 		case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:

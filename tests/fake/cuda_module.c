@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-#define IMAGE_BYTES_MAX	 (64u << 20)
-#define MAGIC_ELF	 0x464c457fu
-#define MAGIC_FATBIN	 0xba55ed50u
+#define IMAGE_BYTES_MAX  (64u << 20)
+#define MAGIC_ELF        0x464c457fu
+#define MAGIC_FATBIN     0xba55ed50u
 #define MAGIC_FATBIN_BOX 0x466243b1u
 
 /* ---- PTX ---- */
@@ -122,7 +122,8 @@ static void parse_params(struct CUfunc_st *function, const char *at)
 	while (word.size && !vg_span_eq(word, ")") && function->params < FAKE_PARAMS_MAX) {
 		uint64_t align = 0, bytes = 0;
 
-		for (word = token(&at); word.size && !vg_span_eq(word, ",") && !vg_span_eq(word, ")");
+		for (word = token(&at);
+		     word.size && !vg_span_eq(word, ",") && !vg_span_eq(word, ")");
 		     word = token(&at)) {
 			if (vg_span_eq(word, ".align"))
 				align = number_of(token(&at));
@@ -271,8 +272,8 @@ static CUresult module_new(struct CUctx_st *context, char *ptx, struct CUmod_st 
 	if (ptx)
 		globals_read(&module->globals, ptx);
 	for (struct fake_global *global = module->globals; global; global = global->next) {
-		CUresult rc = fake_device_alloc(context, global->bytes, FAKE_MEM_GLOBAL,
-						&global->alloc);
+		CUresult rc =
+			fake_device_alloc(context, global->bytes, FAKE_MEM_GLOBAL, &global->alloc);
 
 		if (rc != CUDA_SUCCESS) {
 			fake_object_destroy(&module->object);
@@ -438,8 +439,8 @@ FAKE_CUDA(cuModuleGetGlobal_v2, FAKE_CURRENT,
 	return global_get(module, pointer, bytes, name);
 }
 
-FAKE_CUDA(cuModuleGetTexRef, FAKE_CURRENT, (CUtexref * reference, CUmodule module, const char *name),
-	  (reference, module, name))
+FAKE_CUDA(cuModuleGetTexRef, FAKE_CURRENT,
+	  (CUtexref * reference, CUmodule module, const char *name), (reference, module, name))
 {
 	return reference && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
@@ -486,8 +487,8 @@ static CUresult library_module(struct CUlib_st *library, struct CUmod_st **ret_m
 		return fake_current_check();
 	module = &library->module[context->device];
 	if (!*module) {
-		CUresult rc = module_new(context, library->ptx ? vg_strdup(library->ptx) : NULL,
-					 module);
+		CUresult rc =
+			module_new(context, library->ptx ? vg_strdup(library->ptx) : NULL, module);
 
 		if (rc != CUDA_SUCCESS) {
 			*module = NULL;
@@ -691,16 +692,16 @@ FAKE_CUDA(cuKernelGetAttribute, FAKE_INIT,
 	  (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice ordinal),
 	  (value, attribute, kernel, ordinal))
 {
-	return fake_device(ordinal) ? attribute_get(value, attribute, kernel) :
-				      CUDA_ERROR_INVALID_DEVICE;
+	return fake_device(ordinal) ? attribute_get(value, attribute, kernel)
+				    : CUDA_ERROR_INVALID_DEVICE;
 }
 
 FAKE_CUDA(cuKernelSetAttribute, FAKE_INIT,
 	  (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice ordinal),
 	  (attribute, value, kernel, ordinal))
 {
-	return fake_device(ordinal) ? attribute_set(kernel, attribute, value) :
-				      CUDA_ERROR_INVALID_DEVICE;
+	return fake_device(ordinal) ? attribute_set(kernel, attribute, value)
+				    : CUDA_ERROR_INVALID_DEVICE;
 }
 
 FAKE_CUDA(cuFuncSetCacheConfig, FAKE_CURRENT, (CUfunction function, CUfunc_cache config),

@@ -4,7 +4,7 @@
 
 #include "cuda_driver.h"
 
-#define FAKE_PARAMS_MAX	     64u
+#define FAKE_PARAMS_MAX      64u
 #define FAKE_PARAM_BYTES_MAX 4096u
 
 /* A kernel, as a function of a module or (without one) of a library: the driver takes the handle of
@@ -38,7 +38,7 @@ struct fake_global {
 struct CUmod_st {
 	struct fake_object object;
 	struct CUlib_st *library; /* whose module in this context it is */
-	char *ptx;		  /* NULL: a compiled image, which has every name that is asked for */
+	char *ptx; /* NULL: a compiled image, which has every name that is asked for */
 	struct CUfunc_st *functions;
 	struct fake_global *globals;
 };

@@ -167,7 +167,7 @@ enum {
 };
 
 /* The two places in `extra` of a launch. */
-#define CU_LAUNCH_PARAM_END	       ((void *)0x00)
+#define CU_LAUNCH_PARAM_END            ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x02)
 

@@ -104,8 +104,8 @@ static bool pool_valid(CUmemoryPool pool)
 
 /* ---- pools ---- */
 
-FAKE_CUDA(cuMemPoolCreate, FAKE_INIT | FAKE_UNSAFE, (CUmemoryPool * ret_pool, const CUmemPoolProps *props),
-	  (ret_pool, props))
+FAKE_CUDA(cuMemPoolCreate, FAKE_INIT | FAKE_UNSAFE,
+	  (CUmemoryPool * ret_pool, const CUmemPoolProps *props), (ret_pool, props))
 {
 	uint32_t ordinal = 0;
 
@@ -231,8 +231,8 @@ FAKE_CUDA(cuMemPoolSetAccess, FAKE_INIT,
 	return CUDA_SUCCESS;
 }
 
-FAKE_CUDA(cuMemPoolGetAccess, FAKE_INIT,
-	  (int *flags, CUmemoryPool pool, CUmemLocation *location), (flags, pool, location))
+FAKE_CUDA(cuMemPoolGetAccess, FAKE_INIT, (int *flags, CUmemoryPool pool, CUmemLocation *location),
+	  (flags, pool, location))
 {
 	if (!flags || !pool_valid(pool) || !location ||
 	    location->type != CU_MEM_LOCATION_TYPE_DEVICE || !fake_device(location->id))

@@ -20,10 +20,10 @@
 #include "cuda_driver.h"
 
 /* A nap never lasts longer: other processes may die, and then things go faster than expected. */
-#define NAP_MAX_NS  20000000ull
-#define NAP_MIN_NS  5000ull
+#define NAP_MAX_NS 20000000ull
+#define NAP_MIN_NS 5000ull
 /* How often a value in memory is looked at. */
-#define POLL_NS	    100000ull
+#define POLL_NS    100000ull
 
 enum deferred_kind {
 	DEFERRED_WORK,
@@ -32,6 +32,7 @@ enum deferred_kind {
 	DEFERRED_HOST,
 	DEFERRED_CALLBACK,
 	DEFERRED_VALUE,
+	DEFERRED_PAGE,
 };
 
 struct fake_deferred {
@@ -41,6 +42,7 @@ struct fake_deferred {
 	uint64_t ns;
 	uint32_t sms;
 	struct fake_mark *mark;
+	struct fake_event_page *page;
 	CUhostFn host;
 	CUstreamCallback callback;
 	void *data;
@@ -82,6 +84,12 @@ static void nap_until(uint64_t until_ns)
 	pthread_mutex_lock(&fake.lock);
 }
 
+CUresult fake_nap(void)
+{
+	nap_until(fake_clock_ns() + POLL_NS);
+	return fake.phase == FAKE_READY ? CUDA_SUCCESS : CUDA_ERROR_DEINITIALIZED;
+}
+
 /* ---- the device's queue ---- */
 
 void fake_mark_put(struct fake_mark *mark)
@@ -109,6 +117,8 @@ static void mark_done(struct fake_mark *mark, uint64_t end_ns)
 {
 	mark->state = FAKE_MARK_DONE;
 	mark->end_ns = end_ns;
+	if (mark->page && mark->page->seq == mark->seq)
+		mark->page->state = FAKE_PAGE_DONE;
 }
 
 static void drained(void *context, uint64_t seq, uint64_t start_ns, uint64_t end_ns)
@@ -196,13 +206,19 @@ static void push(struct CUstream_st *stream, const struct fake_work *like, struc
 	if (mark) {
 		mark->state = FAKE_MARK_QUEUED;
 		mark->seq = seq;
+		if (mark->page) {
+			mark->page->queue = device->queue;
+			mark->page->seq = seq;
+			mark->page->state = FAKE_PAGE_QUEUED;
+		}
 		device->mark_at[seq % FAKE_QUEUE_OPS] = mark_get(mark);
 	}
 }
 
 static struct fake_work work_of(const struct CUstream_st *stream, uint64_t ns, uint32_t sms)
 {
-	uint32_t all = fake_unit_sms(&fake.machine, fake.device[stream->object.context->device].unit);
+	uint32_t all =
+		fake_unit_sms(&fake.machine, fake.device[stream->object.context->device].unit);
 
 	return (struct fake_work){
 		.ns = ns,
@@ -249,15 +265,16 @@ static void deferred_pop(struct CUstream_st *stream)
 static bool value_matches(const struct fake_deferred *item)
 {
 	const volatile void *place = (const volatile void *)(uintptr_t)item->address;
-	uint64_t now = item->bytes == 4 ?
-			       __atomic_load_n((const volatile uint32_t *)place, __ATOMIC_ACQUIRE) :
-			       __atomic_load_n((const volatile uint64_t *)place, __ATOMIC_ACQUIRE);
+	uint64_t now =
+		item->bytes == 4
+			? __atomic_load_n((const volatile uint32_t *)place, __ATOMIC_ACQUIRE)
+			: __atomic_load_n((const volatile uint64_t *)place, __ATOMIC_ACQUIRE);
 	uint64_t mask = item->bytes == 4 ? UINT32_MAX : UINT64_MAX;
 
 	switch (item->compare) {
 	case CU_STREAM_WAIT_VALUE_GEQ:
-		return item->bytes == 4 ? (int32_t)(uint32_t)(now - item->value) >= 0 :
-					  (int64_t)(now - item->value) >= 0;
+		return item->bytes == 4 ? (int32_t)(uint32_t)(now - item->value) >= 0
+					: (int64_t)(now - item->value) >= 0;
 	case CU_STREAM_WAIT_VALUE_EQ:
 		return now == (item->value & mask);
 	case CU_STREAM_WAIT_VALUE_AND:
@@ -272,7 +289,8 @@ static void value_write(const struct fake_deferred *item)
 	volatile void *place = (volatile void *)(uintptr_t)item->address;
 
 	if (item->bytes == 4)
-		__atomic_store_n((volatile uint32_t *)place, (uint32_t)item->value, __ATOMIC_RELEASE);
+		__atomic_store_n((volatile uint32_t *)place, (uint32_t)item->value,
+				 __ATOMIC_RELEASE);
 	else
 		__atomic_store_n((volatile uint64_t *)place, item->value, __ATOMIC_RELEASE);
 }
@@ -313,6 +331,22 @@ static bool mark_is_done(struct fake_mark *mark, uint64_t *ret_when_ns)
 	/* Complete before older work of other streams; its place is handed over later. */
 	mark_done(mark, end_ns);
 	return true;
+}
+
+bool fake_page_done(struct fake_event_page *page)
+{
+	uint64_t start_ns, end_ns;
+
+	switch (page->state) {
+	case FAKE_PAGE_DEFERRED:
+		return false;
+	case FAKE_PAGE_QUEUED:
+		/* Its process need not be looking; the queue is common property. */
+		return fake_queue_done(fake.state, page->queue, page->seq, &start_ns, &end_ns) ||
+		       page->state == FAKE_PAGE_DONE;
+	default:
+		return true;
+	}
 }
 
 bool fake_mark_look(struct fake_mark *mark)
@@ -378,6 +412,12 @@ static bool deferred_step(struct CUstream_st *stream, uint64_t *ret_when_ns)
 		else
 			item->callback(stream->legacy ? NULL : stream, CUDA_SUCCESS, item->data);
 		pthread_mutex_lock(&fake.lock);
+		break;
+	case DEFERRED_PAGE:
+		if (!fake_page_done(item->page)) {
+			*ret_when_ns = fake_clock_ns() + POLL_NS;
+			return false;
+		}
 		break;
 	case DEFERRED_VALUE:
 		if (!queue_part_done(stream, ret_when_ns))
@@ -481,7 +521,8 @@ CUresult fake_stream_work(struct CUstream_st *stream, uint64_t ns, uint32_t sms)
 	return CUDA_SUCCESS;
 }
 
-static CUresult record_mark(struct CUstream_st *stream, uint64_t ns, struct fake_mark **ret_mark)
+static CUresult record_mark(struct CUstream_st *stream, uint64_t ns, struct fake_event_page *page,
+			    struct fake_mark **ret_mark)
 {
 	uint32_t device = stream->object.context->device;
 	struct fake_work work = { .ns = ns };
@@ -494,6 +535,9 @@ static CUresult record_mark(struct CUstream_st *stream, uint64_t ns, struct fake
 			return rc;
 	}
 	mark = mark_new(device);
+	mark->page = page;
+	if (page)
+		page->state = FAKE_PAGE_DEFERRED;
 	if (stream->deferred) {
 		struct fake_deferred *item = defer(stream, DEFERRED_RECORD);
 
@@ -508,14 +552,14 @@ static CUresult record_mark(struct CUstream_st *stream, uint64_t ns, struct fake
 
 CUresult fake_stream_mark(struct CUstream_st *stream, struct fake_mark **ret_mark)
 {
-	return record_mark(stream, 0, ret_mark);
+	return record_mark(stream, 0, NULL, ret_mark);
 }
 
 CUresult fake_stream_record(struct CUstream_st *stream, struct CUevent_st *event)
 {
 	uint32_t card = fake.device[stream->object.context->device].card;
 	struct fake_mark *mark;
-	CUresult rc = record_mark(stream, fake.machine.card[card].event_ns, &mark);
+	CUresult rc = record_mark(stream, fake.machine.card[card].event_ns, event->page, &mark);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -544,6 +588,13 @@ CUresult fake_stream_wait_mark(struct CUstream_st *stream, struct fake_mark *mar
 		return rc;
 	}
 	defer(stream, DEFERRED_WAIT)->mark = mark_get(mark);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_stream_wait_page(struct CUstream_st *stream, struct fake_event_page *page)
+{
+	if (stream->deferred || !fake_page_done(page))
+		defer(stream, DEFERRED_PAGE)->page = page;
 	return CUDA_SUCCESS;
 }
 
@@ -615,7 +666,8 @@ CUresult fake_stream_wait(struct CUstream_st *stream)
 
 static bool device_has_deferred(uint32_t device)
 {
-	for (struct CUstream_st *stream = deferred_streams; stream; stream = stream->next_deferred) {
+	for (struct CUstream_st *stream = deferred_streams; stream;
+	     stream = stream->next_deferred) {
 		if (stream->deferred && stream->object.context->device == device)
 			return true;
 	}
@@ -707,8 +759,8 @@ CUresult fake_stream_of(CUstream handle, struct CUstream_st **ret_stream)
 	if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
 		if (!context)
 			return fake_current_check();
-		*ret_stream = handle == CU_STREAM_PER_THREAD ? per_thread_stream(context) :
-							       context->legacy;
+		*ret_stream = handle == CU_STREAM_PER_THREAD ? per_thread_stream(context)
+							     : context->legacy;
 		return CUDA_SUCCESS;
 	}
 	if (!fake_is(handle, FAKE_STREAM))
@@ -778,9 +830,9 @@ FAKE_CUDA_STREAM(cuStreamQuery, FAKE_INIT | FAKE_UNSAFE, (CUstream handle), (han
 
 		drain(device);
 		return device->drained_seq == device->next_seq &&
-				       !device_has_deferred(stream->object.context->device) ?
-			       CUDA_SUCCESS :
-			       CUDA_ERROR_NOT_READY;
+				       !device_has_deferred(stream->object.context->device)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_NOT_READY;
 	}
 	return fake_stream_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -838,8 +890,8 @@ FAKE_CUDA_STREAM(cuStreamGetCtx, FAKE_INIT, (CUstream handle, CUcontext *context
 }
 
 FAKE_CUDA_STREAM(cuStreamGetCtx_v2, FAKE_INIT,
-		 (CUstream handle, CUcontext *context, CUgreenCtx *green),
-		 (handle, context, green), handle)
+		 (CUstream handle, CUcontext *context, CUgreenCtx *green), (handle, context, green),
+		 handle)
 {
 	struct CUstream_st *stream;
 	CUresult rc = fake_stream_of(handle, &stream);

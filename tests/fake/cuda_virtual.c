@@ -33,7 +33,7 @@ struct CUphysical_st {
 	uint32_t device;
 	bool on_device;
 	CUmemAllocationProp prop;
-	uint32_t handles;  /* cuMemCreate, cuMemImport…, cuMemRetain… */
+	uint32_t handles; /* cuMemCreate, cuMemImport…, cuMemRetain… */
 	uint32_t mappings;
 	int fd;
 	bool own_fd;
@@ -126,7 +126,8 @@ FAKE_CUDA(cuMemAddressFree, FAKE_INIT, (CUdeviceptr pointer, size_t bytes), (poi
 
 /* ---- physical memory ---- */
 
-static CUresult prop_check(const CUmemAllocationProp *prop, uint32_t *ret_device, bool *ret_on_device)
+static CUresult prop_check(const CUmemAllocationProp *prop, uint32_t *ret_device,
+			   bool *ret_on_device)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -149,7 +150,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop, uint32_t *ret_device
 }
 
 FAKE_CUDA(cuMemGetAllocationGranularity, FAKE_INIT,
-	  (size_t *granularity, const CUmemAllocationProp *prop,
+	  (size_t * granularity, const CUmemAllocationProp *prop,
 	   CUmemAllocationGranularity_flags option),
 	  (granularity, prop, option))
 {
@@ -296,8 +297,9 @@ FAKE_CUDA(cuMemMap, FAKE_INIT,
 	if (mapped_within(pointer, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Out of reach until access is granted. */
-	if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-		 physical->fd, physical->offset) == MAP_FAILED)
+	if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE,
+		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical->fd,
+		 physical->offset) == MAP_FAILED)
 		return CUDA_ERROR_MAP_FAILED;
 	physical->mappings++;
 	alloc.physical = physical;
@@ -372,9 +374,9 @@ FAKE_CUDA(cuMemSetAccess, FAKE_INIT,
 	for (uint64_t at = pointer; at < pointer + bytes;) {
 		struct fake_alloc *alloc = fake_alloc_find(at);
 
-		alloc->flags = writable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
-			       readable ? CU_MEM_ACCESS_FLAGS_PROT_READ :
-					  CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		alloc->flags = writable   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			       : readable ? CU_MEM_ACCESS_FLAGS_PROT_READ
+					  : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		mprotect((void *)(uintptr_t)alloc->base, alloc->bytes,
 			 (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0));
 		at = alloc->base + alloc->bytes;
@@ -398,8 +400,9 @@ FAKE_CUDA(cuMemGetAccess, FAKE_INIT,
 
 static bool label_io(struct CUphysical_st *physical, struct label *label, bool write_it)
 {
-	ssize_t done = write_it ? pwrite(physical->fd, label, sizeof(*label), (off_t)physical->bytes) :
-				  pread(physical->fd, label, sizeof(*label), (off_t)physical->bytes);
+	ssize_t done = write_it
+			       ? pwrite(physical->fd, label, sizeof(*label), (off_t)physical->bytes)
+			       : pread(physical->fd, label, sizeof(*label), (off_t)physical->bytes);
 
 	return done == (ssize_t)sizeof(*label);
 }

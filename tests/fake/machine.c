@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define MIB (1ull << 20)
+#define MIB                   (1ull << 20)
 #define DESCRIPTION_BYTES_MAX (256u << 10)
 
 /* nvmlGpuTopologyLevel_t; written out since the parser shall not need the NVML declarations. */
@@ -252,9 +252,9 @@ static int topology_level(struct vg_span word, uint32_t *ret)
 		const char *word;
 		uint32_t level;
 	} levels[] = {
-		{ "internal", TOPOLOGY_INTERNAL },     { "single", TOPOLOGY_SINGLE },
-		{ "multiple", TOPOLOGY_MULTIPLE },     { "hostbridge", TOPOLOGY_HOSTBRIDGE },
-		{ "node", TOPOLOGY_NODE },             { "system", TOPOLOGY_SYSTEM },
+		{ "internal", TOPOLOGY_INTERNAL }, { "single", TOPOLOGY_SINGLE },
+		{ "multiple", TOPOLOGY_MULTIPLE }, { "hostbridge", TOPOLOGY_HOSTBRIDGE },
+		{ "node", TOPOLOGY_NODE },         { "system", TOPOLOGY_SYSTEM },
 	};
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
@@ -312,8 +312,7 @@ static int parse_mig(struct parser *p, struct vg_span value)
 		uint64_t gib = 0;
 
 		vg_cut(&parts, '*', &profile);
-		if (vg_cut(&parts, '*', &repeat) &&
-		    number32(p, repeat, FAKE_MIG_MAX, &copies) < 0)
+		if (vg_cut(&parts, '*', &repeat) && number32(p, repeat, FAKE_MIG_MAX, &copies) < 0)
 			return -EINVAL;
 		shape = profile;
 		if (!vg_cut(&shape, '.', &slices) || !vg_cut(&shape, '.', &size) ||
@@ -533,9 +532,9 @@ static void mig_finish(struct fake_card *card, uint32_t index)
 
 		default_uuid(mig->uuid, "MIG", index, i + 1);
 		/* An H200 has 132 SMs and gives 16 to a slice, 60 to 3g, all to 7g. */
-		mig->sms = mig->slices == 7 ? card->sms :
-			   mig->slices == 3 ? card->sms * 60 / 132 :
-					      card->sms * 16 / 132 * mig->slices;
+		mig->sms = mig->slices == 7   ? card->sms
+			   : mig->slices == 3 ? card->sms * 60 / 132
+					      : card->sms * 16 / 132 * mig->slices;
 	}
 }
 
@@ -544,9 +543,10 @@ static int add_cards(struct parser *p, const struct fake_card *described)
 	struct fake_machine *machine = p->machine;
 
 	if (p->count > 1 && (p->named_uuid || p->named_pci))
-		return vg_fail(p->err, EINVAL,
-			       "fake devices: line %u: uuid= and pci= name one card: use a line each",
-			       p->line);
+		return vg_fail(
+			p->err, EINVAL,
+			"fake devices: line %u: uuid= and pci= name one card: use a line each",
+			p->line);
 	for (uint32_t i = 0; i < p->count; i++) {
 		uint32_t index = machine->cards;
 		struct fake_card *card = &machine->card[index];
@@ -609,9 +609,9 @@ static void topology_finish(struct fake_machine *machine)
 		for (uint32_t j = 0; j < machine->cards; j++) {
 			if (card->ancestor[j] != TOPOLOGY_DEFAULT)
 				continue;
-			card->ancestor[j] = card->numa == machine->card[j].numa ?
-						    TOPOLOGY_HOSTBRIDGE :
-						    TOPOLOGY_SYSTEM;
+			card->ancestor[j] = card->numa == machine->card[j].numa
+						    ? TOPOLOGY_HOSTBRIDGE
+						    : TOPOLOGY_SYSTEM;
 		}
 	}
 }

@@ -59,13 +59,14 @@ struct fake_card {
 	uint32_t power_mw;
 	uint32_t power_limit_mw;
 	uint32_t temperature_c;
-	bool lost;                /* fell off the bus */
-	bool no_memory_info;      /* unified memory: NVML does not say */
-	bool no_process_samples;  /* NVML does not say which process used the card */
+	bool lost;               /* fell off the bus */
+	bool no_memory_info;     /* unified memory: NVML does not say */
+	bool no_process_samples; /* NVML does not say which process used the card */
 
 	/* How the simulation behaves on this card. */
 	uint64_t context_bytes; /* what a context takes */
-	uint64_t unlisted_bytes; /* what it takes besides, without NVML naming it under the process */
+	uint64_t
+		unlisted_bytes; /* what it takes besides, without NVML naming it under the process */
 	uint64_t kernel_ns;     /* a kernel whose name says nothing */
 	uint64_t event_ns;      /* an event record */
 	uint64_t switch_ns;     /* from one process to another */

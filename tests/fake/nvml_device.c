@@ -11,7 +11,7 @@
 
 /* For answers that are a constant of the simulation. */
 #define CONSTANT(symbol, type, value)                                                              \
-	FAKE_NVML(symbol, FAKE_INIT, (nvmlDevice_t device, type *ret), (device, ret))              \
+	FAKE_NVML(symbol, FAKE_INIT, (nvmlDevice_t device, type * ret), (device, ret))             \
 	{                                                                                          \
 		nvmlReturn_t rc = fake_nvml_check(device);                                         \
                                                                                                    \
@@ -144,8 +144,8 @@ static nvmlReturn_t samples_get(nvmlDevice_t device, uint64_t last_us, struct sa
 	nvmlReturn_t rc = fake_nvml_check(device);
 	uint64_t offset_us = wall_minus_monotonic_us();
 	/* Who does not say since when gets the last second. */
-	uint64_t since_ns = last_us > offset_us ? (last_us - offset_us) * 1000 :
-						  fake_clock_ns() - 1000000000;
+	uint64_t since_ns =
+		last_us > offset_us ? (last_us - offset_us) * 1000 : fake_clock_ns() - 1000000000;
 	uint32_t count, kept = 0;
 
 	if (rc != NVML_SUCCESS)
@@ -265,7 +265,8 @@ static nvmlReturn_t list_processes(nvmlDevice_t device, struct listed *list)
 	}
 	list_unit(list, fake_nvml_unit(device), NO_INSTANCE, NO_INSTANCE);
 	for (uint32_t mig = 1; mig <= card->migs; mig++)
-		list_unit(list, fake_unit_of(device->card, mig), card->mig[mig - 1].gpu_instance, 0);
+		list_unit(list, fake_unit_of(device->card, mig), card->mig[mig - 1].gpu_instance,
+			  0);
 	return NVML_SUCCESS;
 }
 
@@ -289,9 +290,9 @@ static nvmlReturn_t give_list(nvmlDevice_t device, unsigned int *count, void *ro
 	*count = list.count;
 	for (uint32_t i = 0; i < list.count; i++) {
 		if (old)
-			((nvmlProcessInfo_v1_t *)room)[i] = (nvmlProcessInfo_v1_t){
-				list.info[i].pid, list.info[i].usedGpuMemory
-			};
+			((nvmlProcessInfo_v1_t *)room)[i] =
+				(nvmlProcessInfo_v1_t){ list.info[i].pid,
+							list.info[i].usedGpuMemory };
 		else
 			((nvmlProcessInfo_t *)room)[i] = list.info[i];
 	}
@@ -366,10 +367,11 @@ static nvmlReturn_t link_check(nvmlDevice_t device, unsigned int link)
 		return rc;
 	/* The real library knows of twice as many links as any card has, and calls those that the
 	 * card lacks invalid arguments. */
-	if (device->mig || link >= FAKE_LINKS_MAX || fake_nvml_card(device)->links[0] == FAKE_LINK_NONE)
-		return fake_nvml_card(device)->links[0] == FAKE_LINK_NONE && link < FAKE_LINKS_MAX ?
-			       NVML_ERROR_NOT_SUPPORTED :
-			       NVML_ERROR_INVALID_ARGUMENT;
+	if (device->mig || link >= FAKE_LINKS_MAX ||
+	    fake_nvml_card(device)->links[0] == FAKE_LINK_NONE)
+		return fake_nvml_card(device)->links[0] == FAKE_LINK_NONE && link < FAKE_LINKS_MAX
+			       ? NVML_ERROR_NOT_SUPPORTED
+			       : NVML_ERROR_INVALID_ARGUMENT;
 	return NVML_SUCCESS;
 }
 
@@ -629,11 +631,11 @@ CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, unsigned int, 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, 16)
 CONSTANT(nvmlDeviceGetSupportedEventTypes, unsigned long long, fake_nvml_card(device)->event_types)
 CONSTANT(nvmlDeviceGetArchitecture, unsigned int,
-	 fake_nvml_card(device)->cc_major == 8 && fake_nvml_card(device)->cc_minor == 9 ? 8 :
-	 fake_nvml_card(device)->cc_major == 8					       ? 7 :
-	 fake_nvml_card(device)->cc_major == 7					       ? 6 :
-	 fake_nvml_card(device)->cc_major == 9					       ? 9 :
-											 10)
+	 fake_nvml_card(device)->cc_major == 8 && fake_nvml_card(device)->cc_minor == 9 ? 8
+	 : fake_nvml_card(device)->cc_major == 8                                        ? 7
+	 : fake_nvml_card(device)->cc_major == 7                                        ? 6
+	 : fake_nvml_card(device)->cc_major == 9                                        ? 9
+											: 10)
 
 FAKE_NVML(nvmlDeviceGetPowerManagementLimitConstraints, FAKE_INIT,
 	  (nvmlDevice_t device, unsigned int *least, unsigned int *most), (device, least, most))

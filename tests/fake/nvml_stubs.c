@@ -19,10 +19,10 @@ static nvmlReturn_t unsupported(const char *symbol)
 }
 
 /* Their parameters don't matter to a function that reads none. */
-#define FAKE_STUB(symbol)                                              \
-	FAKE_API nvmlReturn_t stub_of_##symbol(void) __asm__(#symbol); \
-	FAKE_API nvmlReturn_t stub_of_##symbol(void)                   \
-	{                                                              \
-		return unsupported(#symbol);                           \
+#define FAKE_STUB(symbol)                                                                          \
+	FAKE_API nvmlReturn_t stub_of_##symbol(void) __asm__(#symbol);                             \
+	FAKE_API nvmlReturn_t stub_of_##symbol(void)                                               \
+	{                                                                                          \
+		return unsupported(#symbol);                                                       \
 	}
 #include "nvml_stubs.def"

@@ -73,7 +73,6 @@ static void after_fork_parent(void)
 /* NVML goes on in the child. */
 static void after_fork_child(void)
 {
-	pthread_mutex_init(&nvml.lock, NULL);
 	fake_trace_after_fork();
 	if (nvml.state) {
 		fake_state_after_fork(nvml.state);
@@ -81,6 +80,7 @@ static void after_fork_child(void)
 		if (fake_state_attach(&nvml.machine, &nvml.state, NULL) < 0)
 			nvml.inits = 0;
 	}
+	pthread_mutex_unlock(&nvml.lock);
 }
 
 static void __attribute__((constructor)) loaded(void)
@@ -654,12 +654,14 @@ FAKE_NVML(nvmlDeviceGetGpuInstanceProfileInfo, FAKE_INIT,
 		.id = profile,
 		.sliceCount = slices,
 		.instanceCount = 7 / slices,
-		.multiprocessorCount = slices == 7 ? card->sms :
-				       slices == 3 ? card->sms * 60 / 132 :
-						     card->sms * 16 / 132 * slices,
+		.multiprocessorCount = slices == 7   ? card->sms
+				       : slices == 3 ? card->sms * 60 / 132
+						     : card->sms * 16 / 132 * slices,
 		.copyEngineCount = slices,
 		.memorySizeMB = (card->mem_bytes >> 20) / 8 *
-				(slices == 7 ? 8 : slices >= 3 ? 4 : slices),
+				(slices == 7   ? 8
+				 : slices >= 3 ? 4
+					       : slices),
 	};
 	return NVML_SUCCESS;
 }

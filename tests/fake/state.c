@@ -42,7 +42,8 @@ struct op {
 struct queue {
 	uint32_t owner; /* slot + 1; 0: free */
 	uint32_t unit;
-	uint64_t drained, head, tail; /* drained <= head <= tail; everything before head is complete */
+	uint64_t drained, head,
+		tail; /* drained <= head <= tail; everything before head is complete */
 	struct samples samples;
 	struct op op[FAKE_QUEUE_OPS];
 };
@@ -138,7 +139,8 @@ static int map_file(int fd, const char *path, struct shared **ret_shared, struct
 			       strerror(errno));
 	if (info.st_size != 0 && (size_t)info.st_size != sizeof(*shared))
 		return vg_fail(err, EINVAL,
-			       "fake state: %s: made by another build of the fake: remove it", path);
+			       "fake state: %s: made by another build of the fake: remove it",
+			       path);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
 		      0);
 	if (shared == MAP_FAILED)
@@ -435,8 +437,8 @@ void fake_contexts_add(struct fake_state *state, uint32_t unit, int delta)
 	unlock(state);
 }
 
-int fake_object_create(struct fake_state *state, uint32_t unit, uint64_t bytes, uint32_t *ret_object,
-		       uint64_t *ret_generation)
+int fake_object_create(struct fake_state *state, uint32_t unit, uint64_t bytes,
+		       uint32_t *ret_object, uint64_t *ret_generation)
 {
 	struct shared *shared = state->shared;
 	int rc = -EAGAIN;
@@ -559,7 +561,8 @@ static void op_complete(struct shared *shared, struct unit *unit, uint32_t index
  * it was queued. Returns true when work without duration was completed on the way: then what can run
  * has changed.
  */
-static bool choose(struct shared *shared, struct unit *unit, uint32_t index, struct running *running)
+static bool choose(struct shared *shared, struct unit *unit, uint32_t index,
+		   struct running *running)
 {
 	struct queue *queue = &shared->queue[index];
 	uint32_t busy_streams[WINDOW], streams = 0;
@@ -602,7 +605,8 @@ static bool choose(struct shared *shared, struct unit *unit, uint32_t index, str
 static uint32_t next_pending(const struct unit *unit, uint32_t after)
 {
 	uint32_t words = FAKE_QUEUES_MAX / 64;
-	uint32_t start = after % FAKE_QUEUES_MAX; /* `after` is queue + 1, so this is the next one */
+	uint32_t start =
+		after % FAKE_QUEUES_MAX; /* `after` is queue + 1, so this is the next one */
 
 	for (uint32_t i = 0; i <= words; i++) {
 		uint32_t word = (start / 64 + i) % words;
@@ -873,11 +877,10 @@ uint32_t fake_unit_busy(struct fake_state *state, uint32_t unit)
 	reap(state);
 	now_ns = fake_clock_ns();
 	advance(shared, &shared->unit[unit], now_ns);
-	percent = samples_percent(&shared->unit[unit].samples,
-				  now_ns > SECOND_NS + FAKE_SAMPLE_NS ?
-					  now_ns - SECOND_NS - FAKE_SAMPLE_NS :
-					  0,
-				  now_ns);
+	percent = samples_percent(
+		&shared->unit[unit].samples,
+		now_ns > SECOND_NS + FAKE_SAMPLE_NS ? now_ns - SECOND_NS - FAKE_SAMPLE_NS : 0,
+		now_ns);
 	unlock(state);
 	return percent;
 }

@@ -21,14 +21,14 @@
 #include "base/err.h"
 #include "machine.h"
 
-#define FAKE_SLOTS_MAX     1024u
-#define FAKE_QUEUES_MAX    2048u
+#define FAKE_SLOTS_MAX   1024u
+#define FAKE_QUEUES_MAX  2048u
 /* Launches that may wait in one queue; the real driver blocks the caller after about as many. */
-#define FAKE_QUEUE_OPS     1024u
-#define FAKE_OBJECTS_MAX   256u
+#define FAKE_QUEUE_OPS   1024u
+#define FAKE_OBJECTS_MAX 256u
 /* NVML's sampling period is a sixth of a second on most cards. */
-#define FAKE_SAMPLE_NS     166666667ull
-#define FAKE_SAMPLES       64u
+#define FAKE_SAMPLE_NS   166666667ull
+#define FAKE_SAMPLES     64u
 
 struct fake_state;
 
@@ -60,8 +60,8 @@ void fake_contexts_add(struct fake_state *state, uint32_t unit, int delta);
  * Memory that several processes refer to (exported VMM handles). The bytes belong to no process;
  * they are in use until the last holder releases them or dies.
  */
-int fake_object_create(struct fake_state *state, uint32_t unit, uint64_t bytes, uint32_t *ret_object,
-		       uint64_t *ret_generation);
+int fake_object_create(struct fake_state *state, uint32_t unit, uint64_t bytes,
+		       uint32_t *ret_object, uint64_t *ret_generation);
 /* Whether the object still existed; then this process holds it (once, however often it asks). */
 bool fake_object_hold(struct fake_state *state, uint32_t object, uint64_t generation);
 void fake_object_release(struct fake_state *state, uint32_t object);

@@ -119,7 +119,8 @@ bool fake_trace_on(void)
 /* Arguments leave this much for the result, which a line never loses. */
 #define TAIL_ROOM 32u
 
-static void __attribute__((format(printf, 2, 3))) add(struct fake_line *line, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+add(struct fake_line *line, const char *format, ...)
 {
 	size_t room = sizeof(line->text) - TAIL_ROOM - line->used;
 	va_list args;

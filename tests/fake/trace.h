@@ -62,23 +62,23 @@ void fake_line_end(struct fake_line *line, int result);
 		FAKE_ARG_TYPES default: fake_line_pointer)(line, #arg, arg);
 
 /* FAKE_EACH(line, a, b, c): FAKE_ARG for each, up to 14. */
-#define FAKE_EACH(line, ...) \
+#define FAKE_EACH(line, ...)                                                                       \
 	__VA_OPT__(FAKE_PICK(__VA_ARGS__, E14, E13, E12, E11, E10, E9, E8, E7, E6, E5, E4, E3, E2, \
 			     E1)(line, __VA_ARGS__))
 #define FAKE_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, which, ...) FAKE_##which
-#define FAKE_E1(line, x)	FAKE_ARG(line, x)
-#define FAKE_E2(line, x, ...)	FAKE_ARG(line, x) FAKE_E1(line, __VA_ARGS__)
-#define FAKE_E3(line, x, ...)	FAKE_ARG(line, x) FAKE_E2(line, __VA_ARGS__)
-#define FAKE_E4(line, x, ...)	FAKE_ARG(line, x) FAKE_E3(line, __VA_ARGS__)
-#define FAKE_E5(line, x, ...)	FAKE_ARG(line, x) FAKE_E4(line, __VA_ARGS__)
-#define FAKE_E6(line, x, ...)	FAKE_ARG(line, x) FAKE_E5(line, __VA_ARGS__)
-#define FAKE_E7(line, x, ...)	FAKE_ARG(line, x) FAKE_E6(line, __VA_ARGS__)
-#define FAKE_E8(line, x, ...)	FAKE_ARG(line, x) FAKE_E7(line, __VA_ARGS__)
-#define FAKE_E9(line, x, ...)	FAKE_ARG(line, x) FAKE_E8(line, __VA_ARGS__)
-#define FAKE_E10(line, x, ...)	FAKE_ARG(line, x) FAKE_E9(line, __VA_ARGS__)
-#define FAKE_E11(line, x, ...)	FAKE_ARG(line, x) FAKE_E10(line, __VA_ARGS__)
-#define FAKE_E12(line, x, ...)	FAKE_ARG(line, x) FAKE_E11(line, __VA_ARGS__)
-#define FAKE_E13(line, x, ...)	FAKE_ARG(line, x) FAKE_E12(line, __VA_ARGS__)
-#define FAKE_E14(line, x, ...)	FAKE_ARG(line, x) FAKE_E13(line, __VA_ARGS__)
+#define FAKE_E1(line, x)                                                FAKE_ARG(line, x)
+#define FAKE_E2(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E1(line, __VA_ARGS__)
+#define FAKE_E3(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E2(line, __VA_ARGS__)
+#define FAKE_E4(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E3(line, __VA_ARGS__)
+#define FAKE_E5(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E4(line, __VA_ARGS__)
+#define FAKE_E6(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E5(line, __VA_ARGS__)
+#define FAKE_E7(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E6(line, __VA_ARGS__)
+#define FAKE_E8(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E7(line, __VA_ARGS__)
+#define FAKE_E9(line, x, ...)                                           FAKE_ARG(line, x) FAKE_E8(line, __VA_ARGS__)
+#define FAKE_E10(line, x, ...)                                          FAKE_ARG(line, x) FAKE_E9(line, __VA_ARGS__)
+#define FAKE_E11(line, x, ...)                                          FAKE_ARG(line, x) FAKE_E10(line, __VA_ARGS__)
+#define FAKE_E12(line, x, ...)                                          FAKE_ARG(line, x) FAKE_E11(line, __VA_ARGS__)
+#define FAKE_E13(line, x, ...)                                          FAKE_ARG(line, x) FAKE_E12(line, __VA_ARGS__)
+#define FAKE_E14(line, x, ...)                                          FAKE_ARG(line, x) FAKE_E13(line, __VA_ARGS__)
 
 #endif

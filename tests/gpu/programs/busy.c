@@ -59,8 +59,7 @@ static CUresult launch_graph(void)
 
 static void build_graph(unsigned int nodes)
 {
-	CUDA_KERNEL_NODE_PARAMS_v1 kernel = { function, blocks, 1, 1,	   32,	 1,
-					      1,	0,	params, NULL };
+	CUDA_KERNEL_NODE_PARAMS_v1 kernel = { function, blocks, 1, 1, 32, 1, 1, 0, params, NULL };
 	CUgraphNode node, last = NULL;
 	CUgraph graph;
 
@@ -151,8 +150,8 @@ int main(int argc, char **argv)
 				launches++;
 			}
 			MUST(launch());
-			MUST(launch == launch_thread ? cu.cuEventRecord(event, CU_STREAM_PER_THREAD) :
-						       cu.cuEventRecord(event, stream));
+			MUST(launch == launch_thread ? cu.cuEventRecord(event, CU_STREAM_PER_THREAD)
+						     : cu.cuEventRecord(event, stream));
 			submitted++;
 		}
 		printf("second %u launches %llu percent %.1f\n", second, launches - before,

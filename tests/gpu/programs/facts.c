@@ -105,7 +105,9 @@ static void lookup_one(const char *situation, const char *name, int version, cuu
 	CUresult rc = cu.cuGetProcAddress_v2(name, &pfn, version, flags, &status);
 
 	printf("lookup %s: %d status %d %s\n", situation, rc, status,
-	       pfn == (void *)1 ? "untouched" : pfn ? "found" : "NULL");
+	       pfn == (void *)1 ? "untouched"
+	       : pfn            ? "found"
+				: "NULL");
 }
 
 static void lookup(void)
@@ -146,12 +148,12 @@ static void lookup(void)
 		void *exported = dlsym(library, #symbol);                                          \
 		CUresult rc = cu.cuGetProcAddress_v2(#base, &pfn, version, flavour, &status);      \
                                                                                                    \
-		/* Two that no header declares are found under other addresses. */              \
-		if (strcmp(#base, "cuEGLApiInit") == 0 || strcmp(#base, "cuMemGetAttribute") == 0)   \
+		/* Two that no header declares are found under other addresses. */                 \
+		if (strcmp(#base, "cuEGLApiInit") == 0 || strcmp(#base, "cuMemGetAttribute") == 0) \
 			break;                                                                     \
 		if (!exported || rc != CUDA_SUCCESS) {                                             \
 			missing++;                                                                 \
-			printf("lookup %s@%d: %d status %d%s\n", #symbol, version, rc, status,      \
+			printf("lookup %s@%d: %d status %d%s\n", #symbol, version, rc, status,     \
 			       exported ? "" : " not exported");                                   \
 		} else if (pfn != exported) {                                                      \
 			differ++;                                                                  \
@@ -395,7 +397,7 @@ static void pools(void)
 	CUmemoryPool pool, standard;
 	CUdeviceptr pointer, other;
 	uint64_t value = 5;
-	void *handle = NULL;
+	CUipcMemHandle handle;
 
 	MUST(cu.cuDeviceGetDefaultMemPool(&standard, 0));
 	ASK("pool alloc 0", cu.cuMemAllocAsync(&pointer, 0, NULL));
@@ -447,15 +449,14 @@ static void pools(void)
 	say_used("pool destroyed leaves MiB");
 	MUST(cu.cuMemPoolCreate(&pool, &small));
 	ASK("pool of 64 MiB gives 40", cu.cuMemAllocFromPoolAsync(&pointer, 40 * MIB, pool, NULL));
-	ASK("pool of 64 MiB gives 40 more", cu.cuMemAllocFromPoolAsync(&other, 40 * MIB, pool, NULL));
+	ASK("pool of 64 MiB gives 40 more",
+	    cu.cuMemAllocFromPoolAsync(&other, 40 * MIB, pool, NULL));
 	MUST(cu.cuMemFreeAsync(pointer, NULL));
 	MUST(cu.cuMemPoolDestroy(pool));
 	MUST(cu.cuMemAllocAsync(&pointer, 4 * MIB, NULL));
-	ASK("pool memory handle for other processes",
-	    cu.cuIpcGetMemHandle((CUipcMemHandle *)malloc(64), pointer));
+	ASK("pool memory handle for other processes", cu.cuIpcGetMemHandle(&handle, pointer));
 	MUST(cu.cuMemFreeAsync(pointer, NULL));
 	MUST(cu.cuCtxSynchronize());
-	(void)handle;
 }
 
 /* ---- virtual memory ---- */
@@ -557,12 +558,14 @@ static void work(void)
 	ASK("launch grid 0", cu.cuLaunchKernel(busy, 0, 1, 1, 32, 1, 1, 0, stream, params, NULL));
 	ASK("launch block 2048",
 	    cu.cuLaunchKernel(busy, 1, 1, 1, 2048, 1, 1, 0, stream, params, NULL));
-	ASK("launch block z 65", cu.cuLaunchKernel(busy, 1, 1, 1, 1, 1, 65, 0, stream, params, NULL));
+	ASK("launch block z 65",
+	    cu.cuLaunchKernel(busy, 1, 1, 1, 1, 1, 65, 0, stream, params, NULL));
 	ASK("launch grid y 65536",
 	    cu.cuLaunchKernel(one, 1, 65536, 1, 1, 1, 1, 0, stream, two, NULL));
 	ASK("launch NULL function",
 	    cu.cuLaunchKernel(NULL, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
-	ASK("launch cooperative", cu.cuLaunchCooperativeKernel(one, 1, 1, 1, 32, 1, 1, 0, stream, two));
+	ASK("launch cooperative",
+	    cu.cuLaunchCooperativeKernel(one, 1, 1, 1, 32, 1, 1, 0, stream, two));
 	ASK("launch cooperative too large",
 	    cu.cuLaunchCooperativeKernel(one, 1000000, 1, 1, 1024, 1, 1, 0, stream, two));
 	MUST(cu.cuCtxSynchronize());
@@ -901,7 +904,10 @@ static CUresult try_end_other(void)
 	return cu.cuStreamEndCapture(beside, &graph);
 }
 
-#define TRY(name) { #name, try_##name }
+#define TRY(name)                                                                                  \
+	{                                                                                          \
+#name, try_##name                                                                  \
+	}
 static const struct attempt {
 	const char *name;
 	CUresult (*call)(void);

@@ -13,7 +13,7 @@
 
 #include "program.h"
 
-#define MIB	      (1ull << 20)
+#define MIB           (1ull << 20)
 #define PROCESSES_MAX 512
 
 /* Common to all. */
@@ -36,7 +36,8 @@ static void child(struct board *board, unsigned int index, unsigned int processe
 	CUdeviceptr pointer;
 
 	program_load();
-	if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+	if (cu.cuInit(0) != CUDA_SUCCESS ||
+	    cu.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
 	    cu.cuCtxSetCurrent(context) != CUDA_SUCCESS) {
 		board->failed++;
 		_exit(1);
@@ -67,7 +68,8 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (!processes || processes > PROCESSES_MAX)
 		return 2;
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	if (board == MAP_FAILED)
 		return 2;
 	for (unsigned int i = 0; i < processes; i++) {
@@ -90,8 +92,8 @@ int main(int argc, char **argv)
 		others += board->rc[i] != CUDA_ERROR_OUT_OF_MEMORY && board->rc[i] != CUDA_SUCCESS;
 	}
 	others += board->failed;
-	printf("processes %u took %zu MiB together, each %zu … %zu; refusals %u; others %u\n", processes,
-	       (size_t)(sum * chunk / MIB), (size_t)(least * chunk / MIB),
+	printf("processes %u took %zu MiB together, each %zu … %zu; refusals %u; others %u\n",
+	       processes, (size_t)(sum * chunk / MIB), (size_t)(least * chunk / MIB),
 	       (size_t)(greatest * chunk / MIB), refusals, others);
 	return others != 0;
 }

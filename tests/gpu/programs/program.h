@@ -24,8 +24,7 @@
 #include "../../fake/cuda_more_abi.h"
 #include "libvgpu/nvml_abi.h"
 
-#define CALL(symbol, base, version, params) \
-	VG_CUDA(symbol, base, version, NONE, PROGRAM, params)
+#define CALL(symbol, base, version, params) VG_CUDA(symbol, base, version, NONE, PROGRAM, params)
 
 struct driver {
 #define VG_CUDA(symbol, base, version, flavour, class, params) CUresult(*symbol) params;
@@ -87,7 +86,7 @@ static inline void program_load(void)
 		exit(77);
 	}
 	if (!way || strcmp(way, "dlsym") == 0) {
-#define VG_CUDA(symbol, base, version, flavour, class, params) \
+#define VG_CUDA(symbol, base, version, flavour, class, params)                                     \
 	cu.symbol = (CUresult(*) params)dlsym(library, #symbol);
 #include "libvgpu/cuda_symbols.def"
 

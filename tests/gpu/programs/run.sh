@@ -11,7 +11,8 @@ OUT=${OUT:-$BIN}
 mkdir -p "$BIN" "$OUT"
 failed=0
 
-driver=$(find ${LD_LIBRARY_PATH//:/ } /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu \
+IFS=: read -ra folders <<< "${LD_LIBRARY_PATH:-}"
+driver=$(find "${folders[@]}" /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu \
 	-name libcuda.so.1 2>/dev/null | head -1)
 [ -n "$driver" ] || { echo "no libcuda.so.1 here"; exit 77; }
 
@@ -34,9 +35,9 @@ run_facts() {
 
 run_take() {
 	for path in alloc pitch managed async thread pool vmm array array3d mipmap graph; do
-		try "$BIN/take" $path chunk_mib=256 max_mib=1024
-		try env PROGRAM_WAY=procaddress "$BIN/take" $path chunk_mib=256 max_mib=1024
-		try "$BIN/take-linked" $path chunk_mib=256 max_mib=1024
+		try "$BIN/take" "$path" chunk_mib=256 max_mib=1024
+		try env PROGRAM_WAY=procaddress "$BIN/take" "$path" chunk_mib=256 max_mib=1024
+		try "$BIN/take-linked" "$path" chunk_mib=256 max_mib=1024
 	done
 }
 
@@ -48,13 +49,13 @@ run_many() {
 run_busy() {
 	for form in kernel ex cooperative thread graph capture; do
 		echo "$form"
-		try "$BIN/busy" form=$form seconds=1
+		try "$BIN/busy" form="$form" seconds=1
 	done
 }
 
 run_child() {
 	for mode in before after exec storm; do
-		LIMIT=60 try "$BIN/child" mode=$mode processes=2
+		LIMIT=60 try "$BIN/child" mode="$mode" processes=2
 	done
 }
 

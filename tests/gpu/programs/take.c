@@ -12,7 +12,7 @@
  */
 #include "program.h"
 
-#define MIB	   (1ull << 20)
+#define MIB        (1ull << 20)
 #define CHUNKS_MAX 4096
 
 static size_t chunk;
@@ -169,11 +169,16 @@ static const struct path {
 	CUresult (*take)(struct piece *);
 	CUresult (*give)(struct piece *);
 } paths[] = {
-	{ "alloc", take_alloc, free_pointer },	   { "pitch", take_pitch, free_pointer },
-	{ "managed", take_managed, free_pointer }, { "async", take_async, free_async },
-	{ "thread", take_thread, free_async },	   { "pool", take_pool, free_async },
-	{ "vmm", take_vmm, free_vmm },		   { "array", take_array, free_array },
-	{ "array3d", take_array3d, free_array },   { "mipmap", take_mipmap, free_mipmap },
+	{ "alloc", take_alloc, free_pointer },
+	{ "pitch", take_pitch, free_pointer },
+	{ "managed", take_managed, free_pointer },
+	{ "async", take_async, free_async },
+	{ "thread", take_thread, free_async },
+	{ "pool", take_pool, free_async },
+	{ "vmm", take_vmm, free_vmm },
+	{ "array", take_array, free_array },
+	{ "array3d", take_array3d, free_array },
+	{ "mipmap", take_mipmap, free_mipmap },
 	{ "graph", take_graph, free_graph },
 };
 

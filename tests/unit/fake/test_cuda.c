@@ -18,25 +18,29 @@
 #undef CALL
 #undef VG_CUDA
 
-extern CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+extern CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+				     CUstream stream);
 extern CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count);
 extern CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *what);
-extern CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes);
+extern CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset,
+				   size_t *bytes);
 extern CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module,
 				     const char *name);
 extern CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 extern CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
 extern CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 					     int type, unsigned long long flags);
-extern CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
-					       int type);
+extern CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+					       void *shareable, int type);
 extern CUresult cuDeviceCanAccessPeer(int *can, CUdevice from, CUdevice to);
 extern CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value,
 				    unsigned int flags);
 extern CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
 				   size_t count, const CUDA_HOST_NODE_PARAMS *params);
-extern CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-				       size_t count);
+extern CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from,
+				       const CUgraphNode *to, size_t count);
+extern CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event);
+extern CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
 extern CUresult cuGLInit(void);
 
 #define MIB (1ull << 20)
@@ -628,10 +632,10 @@ static void test_graphs(void **state)
 /* ---- several processes ---- */
 
 static struct {
-	pid_t pid;
 	CUipcMemHandle handle;
+	CUipcEventHandle event;
 	_Atomic int step;
-} *board;
+} * board;
 
 static void wait_step(int step)
 {
@@ -696,6 +700,71 @@ static void test_ipc(void **state)
 	importer = child_start(NULL, path, importer_body);
 	assert_int_equal(child_end(importer), 0);
 	assert_int_equal(child_end(exporter), 0);
+	state_remove(path);
+	munmap(board, 4096);
+}
+
+/* An event recorded in one process and waited for in another, whose streams it holds up. */
+static void recorder_body(void)
+{
+	CUevent event, plain;
+
+	start();
+	CHECK_EQ(cuEventCreate(&plain, 0), 0);
+	CHECK_EQ(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), 0);
+	CHECK_EQ(cuIpcGetEventHandle(&board->event, plain), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_EQ(cuIpcGetEventHandle(&board->event, event), 0);
+	CHECK_EQ(cuIpcOpenEventHandle(&plain, board->event), CUDA_ERROR_INVALID_CONTEXT);
+	board->step = 1;
+	wait_step(2);
+	work(NULL, 200000000);
+	CHECK_EQ(cuEventRecord(event, NULL), 0);
+	board->step = 3;
+	/* It calls the driver no more until the other is through. */
+	wait_step(4);
+	CHECK_EQ(cuEventQuery(event), 0);
+	CHECK_EQ(cuEventDestroy_v2(event), 0);
+}
+
+static void waiter_body(void)
+{
+	CUevent event;
+	CUstream stream;
+
+	start();
+	CHECK_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+	wait_step(1);
+	CHECK_EQ(cuIpcOpenEventHandle(&event, board->event), 0);
+	CHECK_EQ(cuEventQuery(event), 0);
+	CHECK_EQ(cuEventSynchronize(event), 0);
+	board->step = 2;
+	wait_step(3);
+	CHECK_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	CHECK_EQ(cuStreamWaitEvent(stream, event, 0), 0);
+	CHECK_EQ(cuLaunchHostFunc(stream, note, &order_of[0]), 0);
+	CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	CHECK_EQ(order_of[0], 0);
+	CHECK_EQ(cuEventSynchronize(event), 0);
+	CHECK_EQ(cuEventQuery(event), 0);
+	CHECK_EQ(cuStreamSynchronize(stream), 0);
+	CHECK_EQ(order_of[0], 1);
+	CHECK_EQ(cuEventDestroy_v2(event), 0);
+	board->step = 4;
+}
+
+static void test_ipc_events(void **state)
+{
+	char path[64];
+	pid_t recorder, waiter;
+
+	(void)state;
+	board = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(board != MAP_FAILED);
+	state_path(path, sizeof(path));
+	recorder = child_start(NULL, path, recorder_body);
+	waiter = child_start(NULL, path, waiter_body);
+	assert_int_equal(child_end(waiter), 0);
+	assert_int_equal(child_end(recorder), 0);
 	state_remove(path);
 	munmap(board, 4096);
 }
@@ -919,9 +988,11 @@ static void calls_body(void)
 	while (fgets(line, sizeof(line), file)) {
 		CHECK(strncmp(line, wanted, strlen(wanted)) == 0);
 		CHECK(line[strlen(line) - 1] == '\n');
-		found[0] |= strstr(line, " cuMemAlloc_v2(pointer=0x") && strstr(line, ", bytes=5) = 3\n");
+		found[0] |= strstr(line, " cuMemAlloc_v2(pointer=0x") &&
+			    strstr(line, ", bytes=5) = 3\n");
 		found[1] |= strstr(line, " cuMemAlloc_v2(") && strstr(line, ", bytes=12345) = 0\n");
-		found[2] |= strstr(line, " cuMemAllocAsync_ptsz(") && strstr(line, ", handle=0x2) = 0\n");
+		found[2] |= strstr(line, " cuMemAllocAsync_ptsz(") &&
+			    strstr(line, ", handle=0x2) = 0\n");
 		found[3] |= strstr(line, " cuGLInit() = 801\n") != NULL;
 	}
 	unlink(path);
@@ -950,7 +1021,8 @@ static void test_list(void **state)
 #undef FAKE_ENTRY
 #undef FAKE_STUB
 	}, known[] = {
-#define VG_CUDA(symbol, base, version, flavour, class, params) { #symbol, #base, #flavour, version },
+#define VG_CUDA(symbol, base, version, flavour, class, params)                                     \
+	{ #symbol, #base, #flavour, version },
 #include "libvgpu/cuda_symbols.def"
 #undef VG_CUDA
 	};
@@ -979,14 +1051,23 @@ static void test_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_visible),	      cmocka_unit_test(test_mig),
-		cmocka_unit_test(test_modules),	      cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_host_functions), cmocka_unit_test(test_two_cards),
-		cmocka_unit_test(test_ahead),	      cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_virtual),	      cmocka_unit_test(test_graphs),
-		cmocka_unit_test(test_ipc),	      cmocka_unit_test(test_shareable),
-		cmocka_unit_test(test_threads),	      cmocka_unit_test(test_forks),
-		cmocka_unit_test(test_failures),      cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_visible),
+		cmocka_unit_test(test_mig),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_host_functions),
+		cmocka_unit_test(test_two_cards),
+		cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_virtual),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_ipc),
+		cmocka_unit_test(test_ipc_events),
+		cmocka_unit_test(test_shareable),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_forks),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_list),
 	};
 

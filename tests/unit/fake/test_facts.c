@@ -6,7 +6,6 @@
  */
 #include "unit/fake/child.h"
 
-
 #define RECORDED "tests/gpu/programs/facts-h200-580.txt"
 #define PROGRAMS FAKE_DIR "/programs/"
 
@@ -31,8 +30,8 @@ static FILE *run(const char *settings, const char *command)
 	char line[1024];
 	FILE *output;
 
-	snprintf(line, sizeof(line), "LD_LIBRARY_PATH=" FAKE_DIR ":$LD_LIBRARY_PATH %s %s 2>&1", settings,
-		 command);
+	snprintf(line, sizeof(line), "LD_LIBRARY_PATH=" FAKE_DIR ":$LD_LIBRARY_PATH %s %s 2>&1",
+		 settings, command);
 	output = popen(line, "r");
 	assert_non_null(output);
 	return output;
@@ -156,7 +155,8 @@ static void test_child(void **state)
 
 static void test_busy(void **state)
 {
-	static const char *const forms[] = { "kernel", "ex", "cooperative", "thread", "graph", "capture" };
+	static const char *const forms[] = { "kernel", "ex",    "cooperative",
+					     "thread", "graph", "capture" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -165,8 +165,8 @@ static void test_busy(void **state)
 		FILE *now;
 
 		state_path(path, sizeof(path));
-		snprintf(command, sizeof(command), "VGPU_FAKE_STATE=%s " PROGRAMS "busy form=%s seconds=1",
-			 path, forms[i]);
+		snprintf(command, sizeof(command),
+			 "VGPU_FAKE_STATE=%s " PROGRAMS "busy form=%s seconds=1", path, forms[i]);
 		now = run("", command);
 		assert_non_null(fgets(output, sizeof(output), now));
 		assert_int_equal(pclose(now), 0);
@@ -181,14 +181,16 @@ static void test_watch(void **state)
 {
 	(void)state;
 	each_way("", "watch", "cuda=1", "cuda total 143155 free 142637 MiB", 0);
-	each_way("", "watch", "cuda=1", "memory v2 total 143771 reserved 615 used 518 free 142637 MiB", 0);
+	each_way("", "watch", "cuda=1",
+		 "memory v2 total 143771 reserved 615 used 518 free 142637 MiB", 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_facts), cmocka_unit_test(test_take), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_child), cmocka_unit_test(test_busy), cmocka_unit_test(test_watch),
+		cmocka_unit_test(test_facts), cmocka_unit_test(test_take),
+		cmocka_unit_test(test_many),  cmocka_unit_test(test_child),
+		cmocka_unit_test(test_busy),  cmocka_unit_test(test_watch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@ static void test_accepted(void **state)
 		{ "count=3", 3, "NVIDIA H200", 143771, 132 },
 		{ "count=0", 0, NULL, 0, 0 },
 		{ "gpu model=t4", 1, "Tesla T4", 15360, 40 },
-		{ "model=t4; model=a100 sms=7 # comment; gpu", 2, "NVIDIA A100-SXM4-40GB", 40960, 7 },
+		{ "model=t4; model=a100 sms=7 # comment; gpu", 2, "NVIDIA A100-SXM4-40GB", 40960,
+		  7 },
 		{ "host driver=1.2\ngpu name=\"A B\" mem_mib=16\n", 1, "A B", 16, 132 },
 		{ "\tgpu\tcount=16\r\n", 16, "NVIDIA H200", 143771, 132 },
 	};
@@ -123,9 +124,9 @@ static void test_mig(void **state)
 		bool capable, enabled;
 		uint32_t migs;
 	} rows[] = {
-		{ "off", false, false, 0 },	    { "capable", true, false, 0 },
-		{ "on", true, true, 0 },	    { "1g.18gb", true, true, 1 },
-		{ "1g.18gb*7", true, true, 7 },	    { "3g.71gb,4g.71gb", true, true, 2 },
+		{ "off", false, false, 0 },     { "capable", true, false, 0 },
+		{ "on", true, true, 0 },        { "1g.18gb", true, true, 1 },
+		{ "1g.18gb*7", true, true, 7 }, { "3g.71gb,4g.71gb", true, true, 2 },
 		{ "7g.141gb", true, true, 1 },
 	};
 	struct fake_machine machine;

@@ -22,7 +22,8 @@ extern nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_
 extern nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
 extern nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
 extern nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor);
-extern nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *now, unsigned int *next);
+extern nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *now,
+					 unsigned int *next);
 extern nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is);
 extern nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id);
 extern nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *ret);
@@ -39,7 +40,8 @@ extern nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int h
 extern nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words,
 						unsigned long *set, unsigned int scope);
 extern nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *ret);
-extern nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types);
+extern nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device,
+						     unsigned long long *types);
 extern nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
 extern nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned int sensor,
 					     unsigned int *celsius);
@@ -128,7 +130,8 @@ static void recorded_body(void)
 	CHECK_EQ(nvmlDeviceGetUUID(other, text, sizeof(text)), 0);
 	CHECK_EQ(nvmlDeviceGetHandleByUUID(text, &device), 0);
 	CHECK(device == other);
-	CHECK_EQ(nvmlDeviceGetUUID((nvmlDevice_t)text, text, sizeof(text)), NVML_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(nvmlDeviceGetUUID((nvmlDevice_t)text, text, sizeof(text)),
+		 NVML_ERROR_INVALID_ARGUMENT);
 	CHECK_EQ(nvmlSystemGetDriverVersion(text, sizeof(text)), 0);
 	CHECK(strcmp(text, "580.159.04") == 0);
 	CHECK(strcmp(nvmlErrorString(3), "Not Supported") == 0);
@@ -245,7 +248,7 @@ static void test_mig(void **state)
 static struct {
 	_Atomic int ready;
 	_Atomic int stop;
-} *board;
+} * board;
 
 static void worker_body(void)
 {
@@ -447,7 +450,8 @@ static void events_body(void)
 	first = device_at(0);
 	second = device_at(1);
 	CHECK_EQ(nvmlEventSetCreate(&set), 0);
-	CHECK_EQ(nvmlDeviceRegisterEvents(first, 8 | 4096 | 1 << 20, set), NVML_ERROR_NOT_SUPPORTED);
+	CHECK_EQ(nvmlDeviceRegisterEvents(first, 8 | 4096 | 1 << 20, set),
+		 NVML_ERROR_NOT_SUPPORTED);
 	CHECK_EQ(nvmlDeviceRegisterEvents(first, 8, set), 0);
 	CHECK_EQ(nvmlDeviceRegisterEvents(second, 8, set), 0);
 	begun = clock_ns();
@@ -523,10 +527,10 @@ static void test_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),  cmocka_unit_test(test_topology),
-		cmocka_unit_test(test_mig),	  cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_recorded),   cmocka_unit_test(test_topology),
+		cmocka_unit_test(test_mig),        cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_containers), cmocka_unit_test(test_events),
-		cmocka_unit_test(test_no_driver), cmocka_unit_test(test_list),
+		cmocka_unit_test(test_no_driver),  cmocka_unit_test(test_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

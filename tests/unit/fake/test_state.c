@@ -458,11 +458,11 @@ static void test_foreign_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),	 cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_orphan),	 cmocka_unit_test(test_killed_anywhere),
-		cmocka_unit_test(test_objects),	 cmocka_unit_test(test_serial),
-		cmocka_unit_test(test_streams),	 cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_full),	 cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_memory),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_orphan),       cmocka_unit_test(test_killed_anywhere),
+		cmocka_unit_test(test_objects),      cmocka_unit_test(test_serial),
+		cmocka_unit_test(test_streams),      cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_full),         cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_foreign_file),
 	};
 
