@@ -41,6 +41,7 @@
 /* A saved cluster: 5,000 nodes and 20,000 pods, as kubectl prints them, take 100 to 200 MiB. */
 #define VG_LIMIT_SNAPSHOT_BYTES   (512u << 20)
 #define VG_LIMIT_SNAPSHOT_PODS    200000u
+#define VG_LIMIT_SNAPSHOT_QUOTAS  20000u
 /* Pods that came with requests; about 16 KiB each. */
 #define VG_LIMIT_SNAPSHOT_LEARNED 10000u
 
@@ -58,6 +59,8 @@
 /* All annotations of an object together are at most 256 KiB (apimachinery validation). */
 #define VG_LIMIT_ANNOTATION_BYTES   (256u << 10)
 #define VG_LIMIT_REASON_BYTES       512u
+/* What is said about a ResourceQuota that does not say what its writer may think. */
+#define VG_LIMIT_QUOTA_TEXT_BYTES   4096u
 
 /* ---- API server client ---- */
 #define VG_LIMIT_LIST_PAGE        500u

@@ -165,9 +165,11 @@ static int decide_again(struct vg_cluster *cluster, struct cluster_pod *pod,
 		.candidate_count = 1,
 	};
 	struct vg_decision decision;
+	struct vg_quota room;
 
 	vg_ledger_drop(cluster, pod);
 	pod->state = VG_STATE_PENDING;
+	decide.quota = vg_quota_for(cluster, pod->namespace, pod, &room);
 	vg_arena_clear(&cluster->scratch);
 	vg_decide(&decide, &cluster->scratch, &decision);
 	if (!decision.found) {

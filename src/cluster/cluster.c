@@ -18,6 +18,7 @@ const char *const vg_pod_state_word[] = {
 static const char *const kind_word[VG_KIND_COUNT] = {
 	[VG_KIND_NODE] = "nodes",
 	[VG_KIND_POD] = "pods",
+	[VG_KIND_QUOTA] = "resourcequotas",
 };
 
 struct vg_cluster *vg_cluster_new(const struct vg_cluster_options *options)
@@ -31,6 +32,7 @@ struct vg_cluster *vg_cluster_new(const struct vg_cluster_options *options)
 	vg_map_init(&cluster->nodes);
 	vg_map_init(&cluster->pods);
 	vg_map_init(&cluster->pods_by_key);
+	vg_map_init(&cluster->spaces);
 	vg_map_init(&cluster->model_map);
 	vg_arena_init(&cluster->scratch);
 	return cluster;
@@ -59,6 +61,7 @@ void vg_cluster_unlock(struct vg_cluster *cluster)
 
 void vg_cluster_free(struct vg_cluster *cluster)
 {
+	struct cluster_space *space;
 	struct cluster_node *node;
 	struct cluster_pod *pod;
 	size_t cursor = 0;
@@ -83,6 +86,14 @@ void vg_cluster_free(struct vg_cluster *cluster)
 		vg_ledger_node_gone(cluster, node);
 		cursor--;
 	}
+	cursor = 0;
+	/* No pod is left: each goes with its last quota. */
+	while ((space = vg_map_next(&cluster->spaces, &cursor))) {
+		while (space->quotas->next)
+			vg_quota_gone(cluster, space->quotas);
+		vg_quota_gone(cluster, space->quotas);
+		cursor--;
+	}
 	vg_cluster_unlock(cluster);
 	for (size_t i = 0; i < cluster->model_count; i++)
 		free((char *)(uintptr_t)cluster->models[i]);
@@ -90,6 +101,7 @@ void vg_cluster_free(struct vg_cluster *cluster)
 	vg_map_release(&cluster->nodes);
 	vg_map_release(&cluster->pods);
 	vg_map_release(&cluster->pods_by_key);
+	vg_map_release(&cluster->spaces);
 	vg_map_release(&cluster->model_map);
 	vg_arena_release(&cluster->scratch);
 	pthread_mutex_destroy(&cluster->lock);
@@ -105,6 +117,8 @@ bool vg_cluster_ready(struct vg_cluster *cluster, int64_t now_ns, char *ret_reas
 		const struct listing *listing = &cluster->listing[kind];
 		int64_t silent_ns = now_ns - listing->heard_ns;
 
+		if (listing->forbidden)
+			continue;
 		if (!listing->complete) {
 			ready = false;
 			if (ret_reason)
@@ -157,6 +171,7 @@ void vg_cluster_tick(struct vg_cluster *cluster, int64_t now_ns)
 void vg_cluster_stats(struct vg_cluster *cluster, int64_t now_ns,
 		      struct vg_cluster_stats *ret_stats)
 {
+	const struct cluster_space *space;
 	const struct cluster_node *node;
 	const struct cluster_pod *pod;
 	struct vg_cluster_stats stats;
@@ -175,9 +190,14 @@ void vg_cluster_stats(struct vg_cluster *cluster, int64_t now_ns,
 		stats.bind_waiting += pod->ticket != NULL;
 		stats.unknown_cards += pod->charges_unknown;
 	}
+	cursor = 0;
+	while ((space = vg_map_next(&cluster->spaces, &cursor)))
+		for (const struct cluster_quota *quota = space->quotas; quota; quota = quota->next)
+			stats.quotas++;
 	for (int kind = 0; kind < VG_KIND_COUNT; kind++) {
 		int64_t heard_ns = cluster->listing[kind].heard_ns;
 
+		stats.forbidden[kind] = cluster->listing[kind].forbidden;
 		stats.since_heard_ns[kind] = heard_ns ? now_ns - heard_ns : -1;
 	}
 	vg_cluster_unlock(cluster);

@@ -5,7 +5,7 @@
  * waits for anything but the one mutex, which is held for a decision at most.
  *
  * The ledger is a function of the pods and nodes that the source reported. What this process adds are
- * reservations: a filter's decision counts at once, and lapses when the pod is filtered again, deleted,
+ * reservations, which count against cards and quotas alike: a filter's decision counts at once, and lapses when the pod is filtered again, deleted,
  * or not bound in time.
  *
  *	a pod's life here:  (filter) RESERVED -> (bind) BINDING -> (API server said yes) BOUND
@@ -51,7 +51,8 @@ void vg_cluster_free(struct vg_cluster *cluster);
 /* Where a source reports to. Its calls read the monotonic clock for `heard`. */
 struct vg_sink vg_cluster_sink(struct vg_cluster *cluster);
 
-/* Whether all lists were filled and the source was heard of lately. When not, ret_reason (room for 160
+/* Whether all lists were filled and the source was heard of lately; a kind that the source may not read and
+ * that we can do without (device/sink.h) counts as filled. When not, ret_reason (room for 160
  * bytes, may be NULL) says what is missing. */
 #define VG_READY_REASON_BYTES 160
 bool vg_cluster_ready(struct vg_cluster *cluster, int64_t now_ns, char *ret_reason);
@@ -180,12 +181,27 @@ struct vg_node_copy {
 	int64_t allocatable;        /* -1 = unknown */
 };
 
+/* A namespace that has a quota about cards, or pods that hold some. */
+struct vg_space_copy {
+	const char *namespace;
+	bool limited;
+	struct vg_quota quota;
+	/* By class: the names of the ResourceQuotas that give the limits; NULL where there is none. */
+	const char *mem_by[VG_CLASSES_MAX];
+	const char *cores_by[VG_CLASSES_MAX];
+};
+
 struct vg_cluster_copy {
 	struct vg_models models;
 	struct vg_node_copy *nodes; /* sorted by name */
 	size_t node_count;
 	struct vg_pod_copy *pods; /* sorted by namespace and name; only with_pods */
 	size_t pod_count;
+	struct vg_space_copy *spaces; /* sorted by name; only with_pods */
+	size_t space_count;
+	const struct vg_space_copy
+		*quota;        /* of args->namespace; NULL when it has none about cards */
+	bool quotas_forbidden; /* the source may not read quotas: there may be some */
 };
 
 struct vg_copy_args {
@@ -195,12 +211,17 @@ struct vg_copy_args {
 	size_t name_count;
 	/* Leave out what the pod of this UID holds, as a decision about it does. NULL: nobody. */
 	const char *without_uid;
+	const char *namespace; /* whose quota is wanted; NULL: nobody's */
 	bool with_pods;
 };
 
 /* A private copy in the arena: whoever explains or prints does it outside the lock. */
 void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args, int64_t now_ns,
 		     struct vg_arena *arena, struct vg_cluster_copy *ret_copy);
+
+/* The quota of a namespace, in the arena; false when it has none about cards. */
+bool vg_cluster_space(struct vg_cluster *cluster, const char *namespace, struct vg_arena *arena,
+		      struct vg_space_copy *ret_copy);
 
 struct vg_cluster_stats {
 	size_t nodes;            /* known to the source */
@@ -216,6 +237,8 @@ struct vg_cluster_stats {
 	uint64_t
 		unknown_cards; /* grants, of the pods there are now, on cards that their node does not have */
 	int64_t since_heard_ns[VG_KIND_COUNT]; /* -1 = never */
+	size_t quotas;                         /* ResourceQuotas, whatever they limit */
+	bool forbidden[VG_KIND_COUNT];         /* the source may not read them, and we do without */
 	uint64_t stale_events; /* events that were older than what was known, and were ignored */
 };
 

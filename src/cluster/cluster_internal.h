@@ -43,6 +43,30 @@ struct cluster_node {
 	int64_t granted_until_ns;
 };
 
+/* One ResourceQuota. */
+struct cluster_quota {
+	char *name;
+	struct cluster_space *space;
+	struct cluster_quota *next; /* of the namespace */
+	uint64_t resource_version;
+	uint64_t generation;
+	struct vg_total hard[VG_CLASSES_MAX];
+	char *problem; /* said already; NULL = none */
+};
+
+/* A namespace, as long as a pod of it holds cards or a quota is in it. */
+struct cluster_space {
+	char *name;
+	size_t holders; /* pods that hold cards */
+	struct cluster_quota *quotas;
+	struct vg_quota
+		quota; /* what decisions read: the tightest of each limit, and the sum of pods */
+	bool limited;  /* any limit at all */
+	/* Names of the quotas that give the limits, by class; NULL where there is none. */
+	const char *mem_by[VG_CLASSES_MAX];
+	const char *cores_by[VG_CLASSES_MAX];
+};
+
 struct cluster_pod {
 	char *namespace;
 	char *name;
@@ -68,8 +92,10 @@ struct cluster_pod {
 	size_t charge_count;
 	size_t charges_unknown; /* how many of them found no card */
 	int64_t decided_unix_s;
-	struct cluster_node *node; /* NULL: holds nothing */
-	struct cluster_pod *prev;  /* among node->pods */
+	struct cluster_node *node;   /* NULL: holds nothing */
+	struct cluster_space *space; /* that of its namespace; NULL with node */
+	struct vg_total *totals;     /* what it holds of each class */
+	struct cluster_pod *prev;    /* among node->pods */
 	struct cluster_pod *next;
 
 	/* Waiting pods: when a filter found no room for it last, 0 = it was not, or fits since. */
@@ -83,7 +109,8 @@ struct cluster_pod {
 };
 
 struct listing {
-	bool complete; /* at least one list was seen to its end */
+	bool complete;  /* at least one list was seen to its end */
+	bool forbidden; /* nobody may tell us, and we do without; what is known stays */
 	uint64_t generation;
 	int64_t started_ns;
 	int64_t heard_ns; /* 0 = never */
@@ -96,6 +123,7 @@ struct vg_cluster {
 	struct vg_map nodes;       /* by name: struct cluster_node */
 	struct vg_map pods;        /* by UID: struct cluster_pod */
 	struct vg_map pods_by_key; /* by namespace/name */
+	struct vg_map spaces;      /* by name: struct cluster_space */
 
 	const char **models; /* by index; the texts are ours */
 	size_t model_count;
@@ -151,6 +179,26 @@ void vg_nudge_freed(struct vg_cluster *cluster, struct cluster_node *node);
 /* A filter found no room for the pod, or found some. */
 void vg_nudge_refused(struct cluster_pod *pod, int64_t now_ns);
 void vg_nudge_placed(struct cluster_pod *pod);
+
+/* quota.c: namespaces */
+
+struct cluster_space *vg_space(struct vg_cluster *cluster, const char *name);
+/* Forgets it if nothing refers to it. */
+void vg_space_settle(struct vg_cluster *cluster, struct cluster_space *space);
+/* Counts what the pod's allocation holds, and no longer. */
+void vg_space_hold(struct vg_cluster *cluster, struct cluster_pod *pod, const uint8_t *kinds,
+		   size_t kind_count, bool init_done);
+void vg_space_drop(struct vg_cluster *cluster, struct cluster_pod *pod);
+struct cluster_quota *vg_quota_find(struct vg_cluster *cluster, const char *namespace,
+				    const char *name);
+struct cluster_quota *vg_quota_put(struct vg_cluster *cluster, const struct vg_quota_info *info);
+void vg_quota_gone(struct vg_cluster *cluster, struct cluster_quota *quota);
+/* For a decision about a pod of the namespace: NULL when it has no quota. What `without` holds (NULL:
+ * nobody) is left out; `room` is for the numbers then. */
+const struct vg_quota *vg_quota_for(const struct vg_cluster *cluster, const char *namespace,
+				    const struct cluster_pod *without, struct vg_quota *room);
+void vg_space_copy(const struct cluster_space *space, struct vg_arena *arena,
+		   struct vg_space_copy *ret_copy);
 
 /* bind.c: turns */
 

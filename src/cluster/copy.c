@@ -65,6 +65,14 @@ static int by_pod_name(const void *left, const void *right)
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
+static int by_namespace(const void *left, const void *right)
+{
+	const struct vg_space_copy *a = left;
+	const struct vg_space_copy *b = right;
+
+	return strcmp(a->namespace, b->namespace);
+}
+
 static void copy_all_nodes(const struct vg_cluster *cluster, struct vg_arena *arena,
 			   struct vg_cluster_copy *copy)
 {
@@ -104,6 +112,34 @@ static void copy_pods(const struct vg_cluster *cluster, int64_t now_ns, struct v
 		copy_pod(pod, now_ns, arena, &copy->pods[copy->pod_count++]);
 }
 
+static void copy_spaces(const struct vg_cluster *cluster, struct vg_arena *arena,
+			struct vg_cluster_copy *copy)
+{
+	const struct cluster_space *space;
+	size_t cursor = 0;
+
+	copy->spaces = vg_arena_new_array(arena, cluster->spaces.used, sizeof(*copy->spaces));
+	while ((space = vg_map_next(&cluster->spaces, &cursor)))
+		vg_space_copy(space, arena, &copy->spaces[copy->space_count++]);
+}
+
+static const struct vg_space_copy *copy_quota(const struct vg_cluster *cluster,
+					      const char *namespace,
+					      const struct cluster_pod *without,
+					      struct vg_arena *arena)
+{
+	struct vg_quota room;
+	const struct vg_quota *quota = vg_quota_for(cluster, namespace, without, &room);
+	struct vg_space_copy *copy;
+
+	if (!quota)
+		return NULL;
+	copy = vg_arena_new(arena, sizeof(*copy));
+	vg_space_copy(vg_map_get(&cluster->spaces, namespace), arena, copy);
+	copy->quota = *quota;
+	return copy;
+}
+
 void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args, int64_t now_ns,
 		     struct vg_arena *arena, struct vg_cluster_copy *ret_copy)
 {
@@ -124,8 +160,13 @@ void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args
 		copy_named_nodes(cluster, args, arena, &copy);
 	else
 		copy_all_nodes(cluster, arena, &copy);
-	if (args->with_pods)
+	if (args->with_pods) {
 		copy_pods(cluster, now_ns, arena, &copy);
+		copy_spaces(cluster, arena, &copy);
+	}
+	if (args->namespace)
+		copy.quota = copy_quota(cluster, args->namespace, without, arena);
+	copy.quotas_forbidden = cluster->listing[VG_KIND_QUOTA].forbidden;
 	if (without)
 		vg_ledger_charge(cluster, without);
 	vg_cluster_unlock(cluster);
@@ -134,5 +175,7 @@ void vg_cluster_copy(struct vg_cluster *cluster, const struct vg_copy_args *args
 		qsort(copy.nodes, copy.node_count, sizeof(*copy.nodes), by_node_name);
 	if (copy.pod_count)
 		qsort(copy.pods, copy.pod_count, sizeof(*copy.pods), by_pod_name);
+	if (copy.space_count)
+		qsort(copy.spaces, copy.space_count, sizeof(*copy.spaces), by_namespace);
 	*ret_copy = copy;
 }

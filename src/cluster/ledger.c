@@ -267,6 +267,7 @@ void vg_ledger_hold(struct vg_cluster *cluster, struct cluster_pod *pod, struct 
 	pod->allocation = vg_allocation_copy(allocation, &pod->held);
 	pod->charge_count = vg_allocation_charges(&pod->allocation, kinds, kind_count, init_done,
 						  &pod->held, &pod->charges);
+	vg_space_hold(cluster, pod, kinds, kind_count, init_done);
 	pod->node = node;
 	pod->next = node->pods;
 	if (pod->next)
@@ -282,6 +283,7 @@ void vg_ledger_drop(struct vg_cluster *cluster, struct cluster_pod *pod)
 	if (!node)
 		return;
 	vg_ledger_uncharge(cluster, pod);
+	vg_space_drop(cluster, pod);
 	if (pod->prev)
 		pod->prev->next = pod->next;
 	else

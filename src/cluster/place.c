@@ -44,6 +44,7 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 	struct vg_decide_args args;
 	struct vg_models models;
 	struct cluster_pod *pod;
+	struct vg_quota room;
 	bool settled; /* bound or being bound: no longer ours to move */
 	int64_t started_ns;
 
@@ -69,6 +70,7 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 	args = (struct vg_decide_args){
 		.models = &models,
 		.request = request,
+		.quota = vg_quota_for(cluster, request->namespace, pod, &room),
 		.candidates = candidates,
 		.candidate_count = node_count,
 	};
@@ -170,6 +172,7 @@ void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *re
 	struct vg_decide_args args;
 	struct vg_models models;
 	struct cluster_pod *pod;
+	struct vg_quota room;
 	int64_t started_ns;
 
 	vg_cluster_lock(cluster);
@@ -195,6 +198,7 @@ void vg_cluster_simulate(struct vg_cluster *cluster, const struct vg_request *re
 	args = (struct vg_decide_args){
 		.models = &models,
 		.request = request,
+		.quota = vg_quota_for(cluster, request->namespace, pod, &room),
 		.candidates = candidates,
 		.candidate_count = node_count,
 	};

@@ -16,6 +16,7 @@
 static void heard(struct vg_cluster *cluster, enum vg_kind kind)
 {
 	cluster->listing[kind].heard_ns = vg_clock_mono_ns();
+	cluster->listing[kind].forbidden = false;
 }
 
 static bool is_older(uint64_t resource_version, uint64_t known)
@@ -211,6 +212,29 @@ static void put_pod(struct vg_cluster *cluster, const struct vg_pod *pod)
 	keep_request(cluster, entry, pod);
 }
 
+/* ---- quotas ------------------------------------------------------------------------------------ */
+
+static void put_quota(struct vg_cluster *cluster, const struct vg_quota_info *info)
+{
+	struct cluster_quota *quota = vg_quota_find(cluster, info->namespace, info->name);
+	uint64_t generation = cluster->listing[VG_KIND_QUOTA].generation;
+
+	if (quota && is_older(info->resource_version, quota->resource_version)) {
+		cluster->stats.stale_events++;
+		quota->generation = generation;
+		return;
+	}
+	/* A quota changes with every pod of its namespace: said once per text. */
+	if (info->problem && !(quota && vg_streq(quota->problem, info->problem))) {
+		cluster->stats.malformed[VG_KIND_QUOTA]++;
+		vg_warn("cluster", "a resource quota does not say what it may seem to",
+			VG_S("namespace", info->namespace), VG_S("quota", info->name),
+			VG_S("why", info->problem));
+	}
+	quota = vg_quota_put(cluster, info);
+	quota->generation = generation;
+}
+
 /* ---- lists ------------------------------------------------------------------------------------ */
 
 static void list_begin(struct vg_cluster *cluster, enum vg_kind kind)
@@ -248,8 +272,21 @@ static struct cluster_node *next_unlisted_node(struct vg_cluster *cluster, size_
 	return NULL;
 }
 
+static struct cluster_quota *next_unlisted_quota(struct vg_cluster *cluster, size_t *cursor)
+{
+	const struct listing *listing = &cluster->listing[VG_KIND_QUOTA];
+	const struct cluster_space *space;
+
+	while ((space = vg_map_next(&cluster->spaces, cursor)))
+		for (struct cluster_quota *quota = space->quotas; quota; quota = quota->next)
+			if (quota->generation != listing->generation)
+				return quota;
+	return NULL;
+}
+
 static void list_end(struct vg_cluster *cluster, enum vg_kind kind)
 {
+	struct cluster_quota *quota;
 	struct cluster_node *node;
 	struct cluster_pod *pod;
 	size_t cursor = 0;
@@ -259,6 +296,11 @@ static void list_end(struct vg_cluster *cluster, enum vg_kind kind)
 		while ((pod = next_unlisted_pod(cluster, &cursor))) {
 			vg_ledger_pod_gone(cluster, pod);
 			cursor--;
+		}
+	} else if (kind == VG_KIND_QUOTA) {
+		while ((quota = next_unlisted_quota(cluster, &cursor))) {
+			vg_quota_gone(cluster, quota);
+			cursor--; /* there may be more of the same namespace, too */
 		}
 	} else {
 		while ((node = next_unlisted_node(cluster, &cursor))) {
@@ -316,6 +358,16 @@ static void on_put_pod(void *ctx, const struct vg_pod *pod)
 	vg_cluster_unlock(cluster);
 }
 
+static void on_put_quota(void *ctx, const struct vg_quota_info *quota)
+{
+	struct vg_cluster *cluster = ctx;
+
+	vg_cluster_lock(cluster);
+	heard(cluster, VG_KIND_QUOTA);
+	put_quota(cluster, quota);
+	vg_cluster_unlock(cluster);
+}
+
 static void on_delete_node(void *ctx, const char *name)
 {
 	struct vg_cluster *cluster = ctx;
@@ -341,6 +393,28 @@ static void on_delete_pod(void *ctx, const char *namespace, const char *name, co
 	/* The name may belong to a younger pod already. */
 	if (pod && (uid[0] == '\0' || vg_streq(pod->uid, uid)))
 		vg_ledger_pod_gone(cluster, pod);
+	vg_cluster_unlock(cluster);
+}
+
+static void on_delete_quota(void *ctx, const char *namespace, const char *name)
+{
+	struct vg_cluster *cluster = ctx;
+	struct cluster_quota *quota;
+
+	vg_cluster_lock(cluster);
+	heard(cluster, VG_KIND_QUOTA);
+	quota = vg_quota_find(cluster, namespace, name);
+	if (quota)
+		vg_quota_gone(cluster, quota);
+	vg_cluster_unlock(cluster);
+}
+
+static void on_forbidden(void *ctx, enum vg_kind kind)
+{
+	struct vg_cluster *cluster = ctx;
+
+	vg_cluster_lock(cluster);
+	cluster->listing[kind].forbidden = true;
 	vg_cluster_unlock(cluster);
 }
 
@@ -371,8 +445,11 @@ static const struct vg_sink_ops sink_ops = {
 	.list_abort = on_list_abort,
 	.put_node = on_put_node,
 	.put_pod = on_put_pod,
+	.put_quota = on_put_quota,
 	.delete_node = on_delete_node,
 	.delete_pod = on_delete_pod,
+	.delete_quota = on_delete_quota,
+	.forbidden = on_forbidden,
 	.malformed = on_malformed,
 	.heard = on_heard,
 };

@@ -255,33 +255,77 @@ static int compare_grants(const void *a, const void *b)
 	return order ? order : (int)left->container - (int)right->container;
 }
 
+static uint8_t kind_of(const uint8_t *kinds, size_t kind_count, uint16_t container)
+{
+	return kinds && container < kind_count ? kinds[container] : VG_CONTAINER_APP;
+}
+
+/* The pod's life, container by container. Grants come sorted by container. */
+struct life {
+	struct amount lasting; /* apps, and sidecars as far as they have started */
+	struct amount peak;    /* the highest while init containers run */
+	struct amount present; /* the container that the last grant belongs to */
+	uint16_t container;
+	uint8_t kind;
+};
+
+static void end_container(struct life *life, bool init_done)
+{
+	struct amount now = life->lasting;
+
+	now.mem_mib += life->present.mem_mib;
+	now.cores += life->present.cores;
+	now.slots += life->present.slots;
+	if (life->kind != VG_CONTAINER_INIT)
+		life->lasting = now;
+	else if (!init_done)
+		raise_to(&life->peak, &now);
+	life->present = (struct amount){ 0 };
+}
+
+static void live(struct life *life, const struct vg_grant *grant, const uint8_t *kinds,
+		 size_t kind_count, bool init_done)
+{
+	if (grant->container != life->container)
+		end_container(life, init_done);
+	life->container = grant->container;
+	life->kind = kind_of(kinds, kind_count, grant->container);
+	add(&life->present, grant);
+}
+
+static struct amount end_life(struct life *life, bool init_done)
+{
+	end_container(life, init_done);
+	raise_to(&life->peak, &life->lasting);
+	return life->peak;
+}
+
 /* The amount of one card from its grants, sorted by container. */
 static struct amount amount_of(const struct vg_grant *const *grants, size_t count,
 			       const uint8_t *kinds, size_t kind_count, bool init_done)
 {
-	struct amount lasting = { 0 }; /* apps, and sidecars as far as they have started */
-	struct amount peak = { 0 };    /* the highest while init containers run */
-	size_t i = 0;
+	struct life life = { 0 };
 
-	while (i < count) {
-		uint16_t container = grants[i]->container;
-		uint8_t kind =
-			kinds && container < kind_count ? kinds[container] : VG_CONTAINER_APP;
+	for (size_t i = 0; i < count; i++)
+		live(&life, grants[i], kinds, kind_count, init_done);
+	return end_life(&life, init_done);
+}
 
-		if (kind == VG_CONTAINER_INIT) {
-			struct amount now = lasting;
+void vg_allocation_totals(const struct vg_allocation *allocation, const uint8_t *kinds,
+			  size_t kind_count, bool init_done, struct vg_total *ret_totals)
+{
+	struct life lives[VG_CLASSES_MAX] = { 0 };
 
-			for (; i < count && grants[i]->container == container; i++)
-				add(&now, grants[i]);
-			if (!init_done)
-				raise_to(&peak, &now);
-		} else {
-			for (; i < count && grants[i]->container == container; i++)
-				add(&lasting, grants[i]);
-		}
+	for (size_t i = 0; i < allocation->grant_count; i++) {
+		const struct vg_grant *grant = &allocation->grants[i];
+
+		live(&lives[grant->class_index], grant, kinds, kind_count, init_done);
 	}
-	raise_to(&peak, &lasting);
-	return peak;
+	for (size_t i = 0; i < VG_CLASSES_MAX; i++) {
+		struct amount amount = end_life(&lives[i], init_done);
+
+		ret_totals[i] = (struct vg_total){ amount.mem_mib, amount.cores };
+	}
 }
 
 size_t vg_allocation_charges(const struct vg_allocation *allocation, const uint8_t *kinds,

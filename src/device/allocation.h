@@ -71,4 +71,19 @@ size_t vg_allocation_charges(const struct vg_allocation *allocation, const uint8
 			     size_t kind_count, bool init_done, struct vg_arena *arena,
 			     struct vg_charge **ret_charges);
 
+/* What a pod, or all pods of a namespace, have of one class. */
+struct vg_total {
+	int64_t mem_mib;
+	int64_t cores; /* percent */
+};
+
+/*
+ * What the pod holds of each class, all its cards together, by the rule of vg_allocation_charges(): the
+ * larger of (sum of apps and sidecars) and (peak over init containers). That may be less than the sum of
+ * the charges, since an init container may be on another card than the apps; it is how Kubernetes counts
+ * a pod against a quota. ret_totals has VG_CLASSES_MAX entries.
+ */
+void vg_allocation_totals(const struct vg_allocation *allocation, const uint8_t *kinds,
+			  size_t kind_count, bool init_done, struct vg_total *ret_totals);
+
 #endif

@@ -11,10 +11,12 @@
 
 #include "device/node.h"
 #include "device/pod.h"
+#include "device/quota.h"
 
 enum vg_kind {
 	VG_KIND_NODE,
 	VG_KIND_POD,
+	VG_KIND_QUOTA,
 	VG_KIND_COUNT,
 };
 
@@ -30,9 +32,17 @@ struct vg_sink_ops {
 	void (*list_abort)(void *ctx, enum vg_kind kind);
 	void (*put_node)(void *ctx, const struct vg_node_info *node);
 	void (*put_pod)(void *ctx, const struct vg_pod *pod);
+	void (*put_quota)(void *ctx, const struct vg_quota_info *quota);
 	void (*delete_node)(void *ctx, const char *name);
 	/* `uid` as far as the event tells, else "". */
 	void (*delete_pod)(void *ctx, const char *namespace, const char *name, const char *uid);
+	void (*delete_quota)(void *ctx, const char *namespace, const char *name);
+	/*
+	 * The source may not read objects of this kind, and we can do without: nobody has to wait for them.
+	 * What was known of them stays, since the right may have been lost by an accident that ends; a list
+	 * or an event of the kind says that it is over. Called for quotas only.
+	 */
+	void (*forbidden)(void *ctx, enum vg_kind kind);
 	/* An object that could not be decoded; `what` names it as far as known. */
 	void (*malformed)(void *ctx, enum vg_kind kind, const char *what, const char *why);
 	/* Anything heard from the source, bookmarks included: the view is current as of now. */

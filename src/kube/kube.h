@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API server as a cluster source and as the place where decisions go: one thread with a libcurl
- * multi handle lists and watches nodes and pods, and posts bindings.
+ * multi handle lists and watches nodes, pods and resource quotas, and posts bindings.
  */
 #ifndef VGPU_KUBE_KUBE_H
 #define VGPU_KUBE_KUBE_H
@@ -56,7 +56,7 @@ struct vg_kube_options {
 	const struct vg_classes *classes;    /* lives as long as the client */
 	/*
 	 * Called from the client's thread only. What malformed() says about an object is its key where
-	 * it is known: "name" of a node, "namespace/name" of a pod.
+	 * it is known: "name" of a node, "namespace/name" of a pod or quota.
 	 */
 	struct vg_sink sink;
 	struct vg_kube_timing timing;

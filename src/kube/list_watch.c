@@ -36,9 +36,23 @@
 static const struct kind_row {
 	const char *plural;
 	const char *path;
+	bool namespaced;
+	bool optional;         /* we can do without when the API server forbids them */
+	const char *forbidden; /* what to do then */
 } kind_rows[VG_KIND_COUNT] = {
-	[VG_KIND_NODE] = { "nodes", "/api/v1/nodes" },
-	[VG_KIND_POD] = { "pods", "/api/v1/pods" },
+	[VG_KIND_NODE] = {
+		"nodes", "/api/v1/nodes", false, false,
+		"the ClusterRole must allow get, list and watch on nodes",
+	},
+	[VG_KIND_POD] = {
+		"pods", "/api/v1/pods", true, false,
+		"the ClusterRole must allow get, list and watch on pods in all namespaces",
+	},
+	[VG_KIND_QUOTA] = {
+		"resourcequotas", "/api/v1/resourcequotas", true, true,
+		"limits of namespaces on cards are not looked at until the ClusterRole allows get, list "
+		"and watch on resourcequotas in all namespaces; everything else works",
+	},
 };
 
 /* A watch that the server refuses so often in a row, without one event in between, gives way to a list. */
@@ -95,6 +109,7 @@ struct vg_list_watch {
 	uint64_t watch_events; /* that were news */
 
 	/* Log. */
+	bool forbidden;      /* an optional kind, and that was said */
 	bool failure_logged; /* and not yet that it is over */
 	uint32_t failures;   /* since it works no more */
 	struct vg_log_gate failure_gate;
@@ -125,43 +140,76 @@ static void report_malformed(struct vg_list_watch *lw, const char *key, const ch
 static bool object_key(const struct vg_list_watch *lw, const char *namespace, const char *name,
 		       char key[static KEY_BYTES])
 {
-	int length = lw->o.kind == VG_KIND_POD ? snprintf(key, KEY_BYTES, "%s/%s", namespace, name)
-					       : snprintf(key, KEY_BYTES, "%s", name);
+	int length = lw->row->namespaced ? snprintf(key, KEY_BYTES, "%s/%s", namespace, name)
+					 : snprintf(key, KEY_BYTES, "%s", name);
 
-	return *name && (lw->o.kind != VG_KIND_POD || *namespace) && length < (int)KEY_BYTES;
+	return *name && (!lw->row->namespaced || *namespace) && length < (int)KEY_BYTES;
+}
+
+static int put_node(struct vg_list_watch *lw, const json_t *object, struct vg_err *err)
+{
+	struct vg_node_info node;
+	int r = vg_node_decode(object, lw->o.classes, &lw->arena, &node, err);
+
+	if (r == 0)
+		lw->o.sink.ops->put_node(lw->o.sink.ctx, &node);
+	return r;
+}
+
+static int put_pod(struct vg_list_watch *lw, const json_t *object, struct vg_err *err)
+{
+	struct vg_pod pod;
+	int r = vg_pod_decode(object, lw->o.classes, &lw->arena, &pod, err);
+
+	if (r == 0)
+		lw->o.sink.ops->put_pod(lw->o.sink.ctx, &pod);
+	return r;
+}
+
+static int put_quota(struct vg_list_watch *lw, const json_t *object, struct vg_err *err)
+{
+	struct vg_quota_info quota;
+	int r = vg_quota_decode(object, lw->o.classes, &lw->arena, &quota, err);
+
+	if (r == 0)
+		lw->o.sink.ops->put_quota(lw->o.sink.ctx, &quota);
+	return r;
 }
 
 static void put(struct vg_list_watch *lw, const json_t *object, const char *key)
 {
+	static int (*const puts[VG_KIND_COUNT])(struct vg_list_watch * lw, const json_t *object,
+						struct vg_err *err) = {
+		[VG_KIND_NODE] = put_node,
+		[VG_KIND_POD] = put_pod,
+		[VG_KIND_QUOTA] = put_quota,
+	};
 	struct vg_err err = { 0 };
-	int r;
 
 	vg_arena_clear(&lw->arena);
-	if (lw->o.kind == VG_KIND_NODE) {
-		struct vg_node_info node;
-
-		r = vg_node_decode(object, lw->o.classes, &lw->arena, &node, &err);
-		if (r == 0)
-			lw->o.sink.ops->put_node(lw->o.sink.ctx, &node);
-	} else {
-		struct vg_pod pod;
-
-		r = vg_pod_decode(object, lw->o.classes, &lw->arena, &pod, &err);
-		if (r == 0)
-			lw->o.sink.ops->put_pod(lw->o.sink.ctx, &pod);
-	}
-	if (r < 0)
+	if (puts[lw->o.kind](lw, object, &err) < 0)
 		report_malformed(lw, key, err.msg);
 }
 
 static void drop(struct vg_list_watch *lw, const json_t *object)
 {
-	if (lw->o.kind == VG_KIND_NODE)
-		lw->o.sink.ops->delete_node(lw->o.sink.ctx, vg_json_meta(object, "name"));
-	else
-		lw->o.sink.ops->delete_pod(lw->o.sink.ctx, vg_json_meta(object, "namespace"),
-					   vg_json_meta(object, "name"),
-					   vg_json_meta(object, "uid"));
+	const struct vg_sink_ops *ops = lw->o.sink.ops;
+	const char *namespace = vg_json_meta(object, "namespace");
+	const char *name = vg_json_meta(object, "name");
+
+	switch (lw->o.kind) {
+	case VG_KIND_NODE:
+		ops->delete_node(lw->o.sink.ctx, name);
+		break;
+	case VG_KIND_POD:
+		ops->delete_pod(lw->o.sink.ctx, namespace, name, vg_json_meta(object, "uid"));
+		break;
+	case VG_KIND_QUOTA:
+		ops->delete_quota(lw->o.sink.ctx, namespace, name);
+		break;
+	case VG_KIND_COUNT:
+		break;
+	}
 }
 
 static void replace(char **text, const char *with)
@@ -204,15 +252,33 @@ static const char *advice(const struct vg_list_watch *lw, long status)
 		return "the API server does not accept the credentials; they are read again before "
 		       "each request";
 	case 403:
-		return lw->o.kind == VG_KIND_NODE
-			       ? "the ClusterRole must allow get, list and watch on nodes"
-			       : "the ClusterRole must allow get, list and watch on pods in all "
-				 "namespaces";
+		return lw->row->forbidden;
 	case 404:
 		return "is the server's URL that of an API server?";
 	default:
 		return "";
 	}
+}
+
+/*
+ * 403 for a kind that we can do without. Roles that were written for another scheduler may lack it for
+ * ever: it is said once, and asked for again at the longest interval.
+ */
+static void do_without(struct vg_list_watch *lw, const char *error)
+{
+	int32_t ms = lw->o.timing.backoff_max_ms;
+
+	lw->failures++;
+	vg_count(&lw->o.counters->failures[lw->o.kind]);
+	wait_ms(lw, ms + vg_random_up_to(&lw->random, ms / 4));
+	lw->o.sink.ops->forbidden(lw->o.sink.ctx, lw->o.kind);
+	if (lw->forbidden)
+		return;
+	lw->forbidden = true;
+	lw->failure_logged = true;
+	vg_warn("kube", "goes on without objects of a kind that it may not read",
+		VG_S("kind", lw->row->plural), VG_S("error", error),
+		VG_S("advice", lw->row->forbidden));
 }
 
 /* Sets when to try again, and says so: at once the first time, then seldom. */
@@ -223,6 +289,10 @@ static void failed(struct vg_list_watch *lw, const char *doing, long status, con
 				   lw->o.timing.backoff_max_ms, vg_random_next(&lw->random));
 	uint32_t suppressed;
 
+	if (status == 403 && lw->row->optional) {
+		do_without(lw, error);
+		return;
+	}
 	/* Some jitter on top, or all clients that were sent away come back in the same instant. */
 	if (retry_after_ms > ms)
 		ms = retry_after_ms + vg_random_up_to(&lw->random, retry_after_ms / 4);
@@ -247,6 +317,7 @@ static void works(struct vg_list_watch *lw)
 	if (lw->failure_logged)
 		vg_info("kube", "follows the cluster again", VG_S("kind", lw->row->plural),
 			VG_I("failures", lw->failures));
+	lw->forbidden = false;
 	lw->failure_logged = false;
 	lw->failures = 0;
 }

@@ -85,7 +85,7 @@ struct vg_check {
 	bool passed;                /* have >= need */
 	int64_t have;               /* below 0: more was given out than there is */
 	int64_t need;
-	int64_t total; /* what there would be if nobody were on the card */
+	int64_t total; /* what there would be if nobody were on the card; INT64_MAX: no limit */
 };
 
 struct vg_card_trace {
@@ -125,6 +125,7 @@ struct vg_trace {
 struct vg_decide_args {
 	const struct vg_models *models;
 	const struct vg_request *request; /* want_count > 0 */
+	const struct vg_quota *quota;     /* NULL: the pod's namespace has none */
 	/* Candidates; an entry is NULL, or has no cards, where nothing is registered under that name. */
 	const struct vg_node *const *candidates;
 	size_t candidate_count;

@@ -9,7 +9,8 @@
  *	app              the same, and the apps before it                yes
  *
  * What fits like this holds at every moment of the pod's life, and so do the charges that
- * vg_allocation_charges() makes of it: per card the larger of what stays and the peak of what does not.
+ * vg_allocation_charges() makes of it: per card the larger of what stays and the peak of what does not. The
+ * same goes for the quota of the namespace and vg_allocation_totals(): what stays is held against it.
  */
 #include <string.h>
 
@@ -33,6 +34,36 @@ static inline struct use use_of(const struct vg_card *card, const struct vg_own_
 	};
 }
 
+/* What a container may have of the namespace's quota, and what is used of that by other pods. */
+struct quota_room {
+	int64_t mem_hard; /* MiB; less what the pod's own containers hold, which no eviction gives back */
+	int64_t mem_used;
+	int64_t cores_hard;
+	int64_t cores_used;
+};
+
+/* With these numbers the checks pass whatever is asked for, which the compiler knows, too. */
+static const struct quota_room no_quota = { VG_QUOTA_NO_LIMIT, 0, VG_QUOTA_NO_LIMIT, 0 };
+
+static struct quota_room quota_room(const struct vg_fit *fit, const struct vg_want_plan *want)
+{
+	const struct vg_total *hard = &fit->quota->hard[want->class_index];
+	const struct vg_total *used = &fit->quota->used[want->class_index];
+	const struct vg_total *held = &fit->held[want->class_index];
+	struct quota_room room = no_quota;
+
+	/* Who takes none of it does not mind that others have too much. */
+	if (hard->mem_mib != VG_QUOTA_NO_LIMIT && (want->mem_mib || want->mem_percent)) {
+		room.mem_hard = hard->mem_mib - held->mem_mib;
+		room.mem_used = used->mem_mib;
+	}
+	if (hard->cores != VG_QUOTA_NO_LIMIT && want->cores) {
+		room.cores_hard = hard->cores - held->cores;
+		room.cores_used = used->cores;
+	}
+	return room;
+}
+
 static inline bool uuid_ok(const struct vg_want_plan *want, const char *uuid)
 {
 	return !want->uuid_lists || vg_plan_uuid_ok(want, uuid);
@@ -43,8 +74,9 @@ static inline bool uuid_ok(const struct vg_want_plan *want, const char *uuid)
  * were on it. The second question begins where the first one ended, since what passes on a used card
  * passes on an empty one.
  */
-static inline uint8_t check_card(const struct vg_want_plan *want, const struct vg_card *card,
-				 const struct vg_own_use *own, bool *ret_possible)
+static inline uint8_t check_card(const struct vg_want_plan *want, const struct quota_room *quota,
+				 const struct vg_card *card, const struct vg_own_use *own,
+				 bool *ret_possible)
 {
 	struct use use = use_of(card, own);
 	uint8_t reason;
@@ -73,7 +105,10 @@ static inline uint8_t check_card(const struct vg_want_plan *want, const struct v
 	return reason;
 }
 
-static void check_cards(struct vg_card_set *set, const struct vg_want_plan *restrict want)
+/* Inlined twice: most namespaces have no quota, and then there is nothing to check. */
+__attribute__((always_inline)) static inline void
+check_each(struct vg_card_set *set, const struct vg_want_plan *restrict want,
+	   const struct quota_room *restrict quota)
 {
 	const struct vg_card *restrict cards = set->cards;
 	const struct vg_own_use *restrict own = set->own;
@@ -84,7 +119,7 @@ static void check_cards(struct vg_card_set *set, const struct vg_want_plan *rest
 	size_t count = set->count;
 
 	for (size_t i = 0; i < count; i++) {
-		reason[i] = check_card(want, &cards[i], &own[i], &possible[i]);
+		reason[i] = check_card(want, quota, &cards[i], &own[i], &possible[i]);
 		passed_count += reason[i] == VG_CARD_OK;
 		possible_count += possible[i];
 	}
@@ -92,10 +127,24 @@ static void check_cards(struct vg_card_set *set, const struct vg_want_plan *rest
 	set->possible_count = possible_count;
 }
 
+static void check_cards(const struct vg_fit *fit, struct vg_card_set *set,
+			const struct vg_want_plan *want)
+{
+	struct quota_room room;
+
+	if (!fit->quota) {
+		check_each(set, want, &no_quota);
+		return;
+	}
+	room = quota_room(fit, want);
+	check_each(set, want, &room);
+}
+
 /* ---- tracing ---------------------------------------------------------------------------------- */
 
 static void trace_checks(struct vg_check *checks, const struct vg_want_plan *want,
-			 const struct vg_card *card, const struct vg_own_use *own)
+			 const struct quota_room *quota, const struct vg_card *card,
+			 const struct vg_own_use *own)
 {
 	struct use use = use_of(card, own);
 
@@ -116,6 +165,8 @@ static void trace_checks(struct vg_check *checks, const struct vg_want_plan *wan
 static void trace_cards(const struct vg_fit *fit, const struct vg_card_set *set, size_t first,
 			const struct vg_want_plan *want, const uint16_t *picks, uint32_t candidate)
 {
+	struct quota_room room = fit->quota ? quota_room(fit, want) : no_quota;
+
 	for (size_t i = 0; i < set->count; i++) {
 		struct vg_card_trace trace = {
 			.candidate = candidate,
@@ -129,7 +180,7 @@ static void trace_cards(const struct vg_fit *fit, const struct vg_card_set *set,
 
 		for (int32_t j = 0; picks && j < want->count; j++)
 			trace.chosen |= picks[j] == i;
-		trace_checks(trace.checks, want, &set->cards[i], &set->own[i]);
+		trace_checks(trace.checks, want, &room, &set->cards[i], &set->own[i]);
 		fit->trace->card(fit->trace->ctx, &trace);
 	}
 }
@@ -177,7 +228,7 @@ static bool fit_want(struct vg_fit *fit, const struct vg_node *node, uint32_t ca
 		verdict->reason = set.count ? VG_NODE_TOO_FEW_CARDS : VG_NODE_NO_CLASS;
 		return false;
 	}
-	check_cards(&set, want);
+	check_cards(fit, &set, want);
 	fits = want->choice->choose(&set, want, &fit->plan, picks);
 	if (!fits) {
 		verdict->reason = VG_NODE_CARDS;
@@ -194,6 +245,14 @@ static bool fit_want(struct vg_fit *fit, const struct vg_node *node, uint32_t ca
 
 /* ---- all containers --------------------------------------------------------------------------- */
 
+static void hold(struct vg_total *held, const struct vg_node *node, const struct vg_want_plan *want,
+		 const uint16_t *picks)
+{
+	for (int32_t i = 0; i < want->count; i++)
+		held->mem_mib += vg_card_mem_needed(want, &node->cards[picks[i]]);
+	held->cores += (int64_t)want->count * want->cores;
+}
+
 static void take(struct vg_fit *fit, const struct vg_node *node, const struct vg_want_plan *want,
 		 const uint16_t *picks)
 {
@@ -204,6 +263,8 @@ static void take(struct vg_fit *fit, const struct vg_node *node, const struct vg
 		own->cores += want->cores;
 		own->slots++;
 	}
+	if (fit->quota)
+		hold(&fit->held[want->class_index], node, want, picks);
 }
 
 /* Makes `own` all zero again. */
@@ -211,12 +272,14 @@ static void give_back(struct vg_fit *fit, const uint16_t *end)
 {
 	for (const uint16_t *pick = fit->picks; pick < end; pick++)
 		fit->own[*pick] = (struct vg_own_use){ 0 };
+	if (fit->quota)
+		memset(fit->held, 0, sizeof(fit->held));
 }
 
 void vg_fit_init(struct vg_fit *fit, const struct vg_decide_args *args, size_t cards_max,
 		 struct vg_arena *arena)
 {
-	*fit = (struct vg_fit){ .trace = args->trace };
+	*fit = (struct vg_fit){ .trace = args->trace, .quota = args->quota };
 	vg_plan_init(&fit->plan, args->request, args->models, arena);
 	/* A container never gets more cards than the node has. */
 	fit->pick_room = fit->plan.want_count * cards_max;

@@ -173,6 +173,7 @@ int64_t vg_pick_linked(const struct vg_card_set *set, const uint16_t *among, siz
 
 struct vg_fit {
 	struct vg_plan plan;
+	const struct vg_quota *quota; /* NULL: the namespace has none */
 	const struct vg_trace *trace; /* NULL: off */
 	/* The cards that the last node which fitted would give: indexes into its cards, the wants one
 	 * after the other. The caller may exchange it for another array of pick_room entries. */
@@ -180,6 +181,8 @@ struct vg_fit {
 	size_t pick_room;
 	/* Scratch for one node; `own` is all zero between nodes. */
 	struct vg_own_use *own;
+	/* What this pod's earlier containers hold of each class, on whatever cards; only with a quota. */
+	struct vg_total held[VG_CLASSES_MAX];
 	uint8_t *reason;
 	bool *possible;
 	uint64_t *ranks;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "device/node.h"
+#include "device/quota.h"
 
 /*
  * Small (56 bytes), since a decision may have to look at every card of the cluster. What is used is the
@@ -50,6 +51,15 @@ struct vg_node {
 	struct vg_sums sums;   /* kept equal to the cards by whoever owns the node */
 	/* How closely the cards are linked: card_count x card_count numbers, symmetric. NULL: all alike. */
 	const int32_t *links;
+};
+
+/*
+ * What the namespace of a pod may have, and what its other pods have of it, by class. hard is
+ * VG_QUOTA_NO_LIMIT where nothing is limited. Used may be more than hard: limits are lowered.
+ */
+struct vg_quota {
+	struct vg_total hard[VG_CLASSES_MAX];
+	struct vg_total used[VG_CLASSES_MAX];
 };
 
 /* The models of the cluster, each once; card.model is an index. */

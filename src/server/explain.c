@@ -153,6 +153,7 @@ static enum vg_step_result step_copy(struct vg_job *job)
 		.names = question->names,
 		.name_count = question->name_count,
 		.without_uid = question->pod.uid[0] ? question->pod.uid : NULL,
+		.namespace = question->pod.namespace,
 	};
 	const struct vg_node **candidates;
 
@@ -174,6 +175,7 @@ static enum vg_step_result step_decide(struct vg_job *job)
 	const struct vg_decide_args args = {
 		.models = &question->copy.models,
 		.request = &question->request,
+		.quota = question->copy.quota ? &question->copy.quota->quota : NULL,
 		.candidates = answer->candidates,
 		.candidate_count = answer->candidate_count,
 		.evaluate_all = true,

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "server/quota_json_internal.h"
 
 /* A summary and a list of reasons stay readable; the rest is counted. */
 #define SUMMARY_BYTES   4096
@@ -450,7 +451,8 @@ static void on_card(void *ctx, const struct vg_card_trace *trace)
 	vg_out_key(out, "checks");
 	vg_out_open(out, '[');
 	for (size_t i = 0; i < VG_CHECK_COUNT; i++)
-		put_check(out, &trace->checks[i]);
+		if (trace->checks[i].total != VG_QUOTA_NO_LIMIT)
+			put_check(out, &trace->checks[i]);
 	vg_out_close(out, ']');
 	vg_out_close(out, '}');
 }
@@ -482,6 +484,7 @@ static void put_nodes(const struct vg_explain *explain, struct vg_out *out, stru
 	const struct vg_decide_args args = {
 		.models = &explain->copy->models,
 		.request = explain->request,
+		.quota = explain->copy->quota ? &explain->copy->quota->quota : NULL,
 		.candidates = candidates,
 		.candidate_count = explain->shown_count,
 		.trace = &trace,
@@ -526,6 +529,12 @@ void vg_explain_encode(const struct vg_explain *explain, struct vg_arena *arena,
 	if (explain->decision) {
 		vg_out_member_i64(&out, "candidates", (int64_t)explain->candidate_count);
 		vg_out_member_i64(&out, "fitting", (int64_t)explain->decision->fit_count);
+		if (explain->copy->quota) {
+			vg_out_key(&out, "quotas");
+			vg_out_open(&out, '[');
+			vg_quota_json(explain->copy->quota, explain->classes, &out);
+			vg_out_close(&out, ']');
+		}
 		put_reasons(explain, &out, arena);
 		put_nodes(explain, &out, arena);
 	}

@@ -11,8 +11,8 @@
 
 /* clang-format off */
 #define METRICS_STEPS \
-	STEP(copy)   /* the cluster's nodes and pods, and its counters -> page->copy, stats */ \
-	STEP(encode) /* everything                                     -> Prometheus text   */
+	STEP(copy)   /* nodes, pods, quotas and counters of the cluster -> page->copy, stats */ \
+	STEP(encode) /* everything                                      -> Prometheus text   */
 /* clang-format on */
 
 #define ZONE          "zone", "vGPU"
@@ -205,6 +205,49 @@ static void put_pods(struct metrics_page *page, enum vg_metric metric)
 	}
 }
 
+/* ---- quotas ------------------------------------------------------------------------------------ */
+
+/* The limit as the quota says it: in units of the resource. */
+static int64_t quota_limit(const struct vg_class *class, const struct vg_total *hard, bool mem)
+{
+	if (!mem)
+		return hard->cores;
+	if (hard->mem_mib == VG_QUOTA_NO_LIMIT)
+		return VG_QUOTA_NO_LIMIT;
+	return hard->mem_mib / (class->mem_factor > 1 ? class->mem_factor : 1);
+}
+
+static void put_quota(struct metrics_page *page, enum vg_metric metric,
+		      const struct vg_space_copy *space, size_t class_index, bool mem)
+{
+	const struct vg_class *class = &page->job.server->options.classes->item[class_index];
+	const struct vg_total *used = &space->quota.used[class_index];
+	int64_t limit = quota_limit(class, &space->quota.hard[class_index], mem);
+	const char *resource = mem ? class->resource_mem : class->resource_cores;
+	bool limited = limit != VG_QUOTA_NO_LIMIT;
+	int64_t value = mem ? used->mem_mib : used->cores;
+
+	if (!resource[0] || (!limited && (metric == VG_METRIC_QUOTA_LIMIT || !value)))
+		return;
+	vg_sample_begin(&page->metrics, metric);
+	vg_sample_label(&page->metrics, ZONE);
+	vg_sample_label(&page->metrics, "namespace", space->namespace);
+	vg_sample_label(&page->metrics, "quota_name", resource);
+	if (metric == VG_METRIC_QUOTA_USED)
+		vg_sample_label_i64(&page->metrics, "limit", limited ? limit : 0);
+	vg_sample_end_i64(&page->metrics, metric == VG_METRIC_QUOTA_USED ? value : limit);
+}
+
+static void put_quotas(struct metrics_page *page, enum vg_metric metric)
+{
+	for (size_t i = 0; i < page->copy.space_count; i++) {
+		for (size_t c = 0; c < page->job.server->options.classes->count; c++) {
+			put_quota(page, metric, &page->copy.spaces[i], c, true);
+			put_quota(page, metric, &page->copy.spaces[i], c, false);
+		}
+	}
+}
+
 /* ---- the daemon ------------------------------------------------------------------------------- */
 
 static void put_builds(struct vg_metrics *metrics)
@@ -292,6 +335,7 @@ static void put_results(struct vg_metrics *metrics, struct vg_server *server)
 static const char *const kind_label[VG_KIND_COUNT] = {
 	[VG_KIND_NODE] = "node",
 	[VG_KIND_POD] = "pod",
+	[VG_KIND_QUOTA] = "resourcequota",
 };
 
 static void put_kinds(struct vg_metrics *metrics, enum vg_metric metric,
@@ -327,6 +371,9 @@ static void put_stats(struct metrics_page *page)
 		vg_sample_label(metrics, "kind", kind_label[kind]);
 		vg_sample_end_real(metrics, (double)stats->since_heard_ns[kind] / 1e9);
 	}
+	for (int kind = 0; kind < VG_KIND_COUNT; kind++)
+		vg_sample_with(metrics, VG_METRIC_FORBIDDEN, "kind", kind_label[kind],
+			       stats->forbidden[kind]);
 }
 
 static void put_api(struct vg_metrics *metrics, const struct vg_server_options *options)
@@ -360,6 +407,8 @@ static enum vg_step_result step_encode(struct vg_job *job)
 	put_cards(page);
 	put_pods(page, VG_METRIC_POD_MEM);
 	put_pods(page, VG_METRIC_POD_CORE);
+	put_quotas(page, VG_METRIC_QUOTA_USED);
+	put_quotas(page, VG_METRIC_QUOTA_LIMIT);
 	put_builds(metrics);
 	vg_sample(metrics, VG_METRIC_READY, page->ready);
 	put_requests(metrics, job->server);

@@ -6,12 +6,13 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "server/json_out_internal.h"
+#include "server/quota_json_internal.h"
 #include "server/server_internal.h"
 
 /* clang-format off */
 #define STATE_STEPS \
-	STEP(copy)   /* nodes and pods of the cluster -> state->copy */ \
-	STEP(encode) /* state->copy                   -> JSON        */
+	STEP(copy)   /* nodes, pods and quotas of the cluster -> state->copy */ \
+	STEP(encode) /* state->copy                           -> JSON        */
 /* clang-format on */
 
 struct state {
@@ -161,6 +162,18 @@ static void put_pods(struct state *state, struct vg_out *out, const char *key, b
 	vg_out_close(out, ']');
 }
 
+/* Of the whole cluster, also where ?node= asks for a part of it. */
+static void put_quotas(struct state *state, struct vg_out *out)
+{
+	vg_out_key(out, "quotas");
+	vg_out_open(out, '[');
+	for (size_t i = 0; i < state->copy.space_count; i++)
+		vg_quota_json(&state->copy.spaces[i], state->job.server->options.classes, out);
+	vg_out_close(out, ']');
+	if (state->copy.quotas_forbidden)
+		vg_out_member_bool(out, "quotasForbidden", true);
+}
+
 static enum vg_step_result step_encode(struct vg_job *job)
 {
 	struct state *state = state_of(job);
@@ -178,6 +191,7 @@ static enum vg_step_result step_encode(struct vg_job *job)
 	vg_out_close(&out, ']');
 	put_pods(state, &out, "pods", false);
 	put_pods(state, &out, "reservations", true);
+	put_quotas(state, &out);
 	vg_out_close(&out, '}');
 	vg_buf_adds(&job->reply, "\n");
 	return VG_STEP_NEXT;

@@ -16,6 +16,7 @@
 	STEP(decode)  /* AdmissionReview of the API server     -> webhook->review          */ \
 	STEP(scope)   /* is the pod ours?                      -> or allowed as it is      */ \
 	STEP(check)   /* numbers, privileges, node             -> webhook->request, denial */ \
+	STEP(quota)   /* what the pod's namespace may have     -> denial                   */ \
 	STEP(mutate)  /* what each container and the pod lack  -> webhook->patch           */ \
 	STEP(encode)  /* webhook->reply                        -> AdmissionReview          */
 /* clang-format on */
@@ -177,7 +178,97 @@ static enum vg_step_result step_check(struct vg_job *job)
 	/* Such a pod never passes a scheduler: no cards would be chosen for it. */
 	if (options->scheduler_name[0] && pod->node_name[0])
 		return deny(webhook, "pod has node assigned");
-	/* Namespace quotas are checked here as well, once the cluster keeps them. */
+	return VG_STEP_NEXT;
+}
+
+/* ---- quota ------------------------------------------------------------------------------------ */
+
+/* Whether somebody who asks for whole cards, and names no share of their cores, means them alone. */
+static bool wants_whole_cards(const struct vg_container *container, const struct vg_class *class)
+{
+	const char *percent = vg_container_resource(container, class->resource_mem_percent);
+	struct vg_quantity quantity = { 0 };
+
+	if (!class->resource_cores[0] || vg_container_resource(container, class->resource_cores))
+		return false;
+	if (percent)
+		return vg_quantity_parse(VG_SPAN(percent), &quantity, NULL) == 0 &&
+		       quantity.value == 100;
+	return !vg_container_resource(container, class->resource_mem);
+}
+
+/*
+ * What the pod will hold of the class, as far as the request tells: the memory of a percentage depends on
+ * the card, and counts 0 here; filter knows it. Containers count as they do on the cards.
+ */
+static struct vg_total asked_total(const struct webhook *webhook, size_t class_index)
+{
+	const struct vg_class *class = &webhook->job.server->options.classes->item[class_index];
+	struct vg_total staying = { 0 };
+	struct vg_total peak = { 0 };
+
+	for (size_t i = 0; i < webhook->request.want_count; i++) {
+		const struct vg_want *want = &webhook->request.wants[i];
+		const struct vg_container *container =
+			&webhook->review.pod.containers[want->container];
+		struct vg_total now = staying;
+
+		if (want->class_index != class_index)
+			continue;
+		now.mem_mib += (int64_t)want->count * want->mem_mib;
+		/* What the patch below makes of it. */
+		now.cores += (int64_t)want->count *
+			     (wants_whole_cards(container, class) ? 100 : want->cores);
+		if (want->kind != VG_CONTAINER_INIT)
+			staying = now;
+		peak.mem_mib = now.mem_mib > peak.mem_mib ? now.mem_mib : peak.mem_mib;
+		peak.cores = now.cores > peak.cores ? now.cores : peak.cores;
+	}
+	return peak;
+}
+
+static bool exceeds(int64_t asked, int64_t used, int64_t hard)
+{
+	return asked && hard != VG_QUOTA_NO_LIMIT && used + asked > hard;
+}
+
+static enum vg_step_result deny_quota(struct webhook *webhook, const struct vg_space_copy *space,
+				      const char *resource, const char *quota, const char *unit,
+				      int64_t used, int64_t hard, int64_t asked)
+{
+	return deny(
+		webhook,
+		"exceeding resource quota: %s of namespace %s limits limits.%s to %lld %s; %lld "
+		"are used, and the pod asks for %lld",
+		quota, space->namespace, resource, (long long)hard, unit, (long long)used,
+		(long long)asked);
+}
+
+static enum vg_step_result step_quota(struct vg_job *job)
+{
+	const struct vg_classes *classes = job->server->options.classes;
+	struct webhook *webhook = webhook_of(job);
+	const struct vg_review *review = &webhook->review;
+	/* The object may not have it yet. */
+	const char *namespace = review->namespace[0] ? review->namespace : review->pod.namespace;
+	struct vg_space_copy space;
+
+	if (!webhook->request.want_count ||
+	    !vg_cluster_space(job->server->options.cluster, namespace, job->arena, &space))
+		return VG_STEP_NEXT;
+	for (size_t i = 0; i < classes->count; i++) {
+		const struct vg_class *class = &classes->item[i];
+		const struct vg_total asked = asked_total(webhook, i);
+		const struct vg_total *used = &space.quota.used[i];
+		const struct vg_total *hard = &space.quota.hard[i];
+
+		if (exceeds(asked.mem_mib, used->mem_mib, hard->mem_mib))
+			return deny_quota(webhook, &space, class->resource_mem, space.mem_by[i],
+					  "MiB", used->mem_mib, hard->mem_mib, asked.mem_mib);
+		if (exceeds(asked.cores, used->cores, hard->cores))
+			return deny_quota(webhook, &space, class->resource_cores, space.cores_by[i],
+					  "percent", used->cores, hard->cores, asked.cores);
+	}
 	return VG_STEP_NEXT;
 }
 
@@ -310,20 +401,6 @@ static void patch_env(struct additions *additions)
 		put_env(&patch->out, additions->env[i].name, additions->env[i].value);
 		vg_patch_end(patch);
 	}
-}
-
-/* Whether somebody who asks for whole cards, and names no share of their cores, means them alone. */
-static bool wants_whole_cards(const struct vg_container *container, const struct vg_class *class)
-{
-	const char *percent = vg_container_resource(container, class->resource_mem_percent);
-	struct vg_quantity quantity = { 0 };
-
-	if (!class->resource_cores[0] || vg_container_resource(container, class->resource_cores))
-		return false;
-	if (percent)
-		return vg_quantity_parse(VG_SPAN(percent), &quantity, NULL) == 0 &&
-		       quantity.value == 100;
-	return !vg_container_resource(container, class->resource_mem);
 }
 
 static void complete(struct additions *additions, const struct vg_class *class,

@@ -86,13 +86,23 @@ static enum vg_kind kind_of(const char *kind, const char *version)
 		return VG_KIND_NODE;
 	if (vg_streq(kind, "Pod"))
 		return VG_KIND_POD;
+	if (vg_streq(kind, "ResourceQuota"))
+		return VG_KIND_QUOTA;
 	return VG_KIND_COUNT;
 }
 
 static int add_object(struct saved *saved, const struct saved_object *object, struct vg_err *err)
 {
-	static const unsigned limits[VG_KIND_COUNT] = { VG_LIMIT_NODES, VG_LIMIT_SNAPSHOT_PODS };
-	static const char *const names[VG_KIND_COUNT] = { "nodes", "pods" };
+	static const unsigned limits[VG_KIND_COUNT] = {
+		[VG_KIND_NODE] = VG_LIMIT_NODES,
+		[VG_KIND_POD] = VG_LIMIT_SNAPSHOT_PODS,
+		[VG_KIND_QUOTA] = VG_LIMIT_SNAPSHOT_QUOTAS,
+	};
+	static const char *const names[VG_KIND_COUNT] = {
+		[VG_KIND_NODE] = "nodes",
+		[VG_KIND_POD] = "pods",
+		[VG_KIND_QUOTA] = "resource quotas",
+	};
 
 	if (++saved->counts[object->kind] > limits[object->kind])
 		return vg_fail(err, E2BIG, "%s: more than %u %s", saved->name, limits[object->kind],
@@ -144,7 +154,7 @@ static const char *place_of(struct saved *saved, struct view view, size_t item)
 
 /* ---- lists ---------------------------------------------------------------------------------------- */
 
-/* Items of a NodeList or PodList need not repeat what they are; those of a List must. */
+/* Items of a NodeList, PodList or ResourceQuotaList need not repeat what they are; those of a List must. */
 static int read_item(struct saved *saved, struct view item, size_t index, enum vg_kind list_kind,
 		     struct vg_err *err)
 {
@@ -174,6 +184,8 @@ static int read_list(struct saved *saved, struct view list, const char *kind, co
 		list_kind = kind_of("Node", version);
 	else if (vg_streq(kind, "PodList"))
 		list_kind = kind_of("Pod", version);
+	else if (vg_streq(kind, "ResourceQuotaList"))
+		list_kind = kind_of("ResourceQuota", version);
 	if (list_kind == VG_KIND_COUNT && !vg_streq(kind, "List")) {
 		saved->passed_over += view_count(items);
 		return 0;
@@ -181,7 +193,7 @@ static int read_list(struct saved *saved, struct view list, const char *kind, co
 	if (view_text(view_get(list, "metadata"), "continue")[0])
 		return vg_fail(err, EINVAL,
 			       "%s: is one page of a longer list (metadata.continue); save all of "
-			       "it with kubectl get nodes,pods -A -o json",
+			       "it with kubectl get nodes,pods,resourcequotas -A -o json",
 			       place);
 	if (view_exists(items) && view_is_null(items))
 		return 0;
@@ -206,10 +218,11 @@ static int read_document(struct saved *saved, struct view document, const char *
 	if (view_is_object(document) && kind[0])
 		return add_view(saved, document, kind_of(kind, view_text(document, "apiVersion")),
 				place, err);
-	return vg_fail(err, EINVAL,
-		       "%s: no Kubernetes object; wanted is what kubectl get nodes,pods -A -o json "
-		       "(or -o yaml) prints",
-		       place);
+	return vg_fail(
+		err, EINVAL,
+		"%s: no Kubernetes object; wanted is what kubectl get nodes,pods,resourcequotas -A -o json "
+		"(or -o yaml) prints",
+		place);
 }
 
 /* ---- files ---------------------------------------------------------------------------------------- */

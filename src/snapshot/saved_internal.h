@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes and pods of a saved cluster, found but not decoded. */
+/* The nodes, pods and resource quotas of a saved cluster, found but not decoded. */
 #ifndef VGPU_SNAPSHOT_SAVED_INTERNAL_H
 #define VGPU_SNAPSHOT_SAVED_INTERNAL_H
 
@@ -12,7 +12,7 @@
 struct json_t;
 struct vg_yaml;
 
-/* One Node or Pod, or what stands where one should. */
+/* One Node, Pod or ResourceQuota, or what stands where one should. */
 struct saved_object {
 	enum vg_kind kind;
 	const char *place;          /* "file.yaml:12", "file.json: items[3]" */

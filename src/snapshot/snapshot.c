@@ -154,6 +154,22 @@ static void load_pod(struct vg_snapshot *snapshot, const struct saved_object *ob
 	snapshot->sink.ops->put_pod(snapshot->sink.ctx, pod);
 }
 
+static void load_quota(struct vg_snapshot *snapshot, const struct saved_object *object,
+		       const json_t *json, struct vg_arena *scratch)
+{
+	struct vg_quota_info quota = { 0 };
+	struct vg_err err = { 0 };
+
+	vg_arena_clear(scratch);
+	if (vg_quota_decode(json, snapshot->classes, scratch, &quota, &err) < 0) {
+		tell_malformed(snapshot, object, json, err.msg);
+		return;
+	}
+	if (quota.resource_version > snapshot->version)
+		snapshot->version = quota.resource_version;
+	snapshot->sink.ops->put_quota(snapshot->sink.ctx, &quota);
+}
+
 static void load_kind(struct vg_snapshot *snapshot, const struct saved *saved, enum vg_kind kind)
 {
 	vg_cleanup(vg_arena_release) struct vg_arena scratch;
@@ -173,6 +189,8 @@ static void load_kind(struct vg_snapshot *snapshot, const struct saved *saved, e
 		json = saved_json(object);
 		if (kind == VG_KIND_NODE)
 			load_node(snapshot, object, json, &scratch);
+		else if (kind == VG_KIND_QUOTA)
+			load_quota(snapshot, object, json, &scratch);
 		else
 			load_pod(snapshot, object, json);
 		json_decref(json);
@@ -200,8 +218,10 @@ int vg_snapshot_parse(const char *name, const char *text, size_t size,
 	vg_arena_init(&snapshot->loaded);
 	load_kind(snapshot, &saved, VG_KIND_NODE);
 	load_kind(snapshot, &saved, VG_KIND_POD);
+	load_kind(snapshot, &saved, VG_KIND_QUOTA);
 	vg_debug("snapshot", "loaded", VG_S("file", name),
 		 VG_I("nodes", saved.counts[VG_KIND_NODE]), VG_I("pods", saved.counts[VG_KIND_POD]),
+		 VG_I("quotas", saved.counts[VG_KIND_QUOTA]),
 		 VG_I("passed_over", saved.passed_over));
 	*ret_snapshot = snapshot;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A saved cluster as the source and the place for decisions, instead of an API server: the output of
- * `kubectl get nodes,pods -A -o json` (or -o yaml) as it is.
+ * `kubectl get nodes,pods,resourcequotas -A -o json` (or -o yaml) as it is.
  *
  * Nothing runs behind it, so the snapshot also plays the pod's node agent and kubelet: a pod that was
  * bound is handed its devices at once (bind phase "success", nothing left to allocate, phase Running).
@@ -21,11 +21,11 @@
 struct vg_snapshot;
 
 /*
- * Reads the file and feeds it to the sink as one complete list of nodes and one of pods. The file holds a
- * v1 List, a NodeList, a PodList, single objects, or several of these one after the other (YAML documents,
- * or concatenated JSON). Other kinds are passed over; nodes and pods that cannot be decoded go to
- * sink.malformed. Errors name file and line; the sink has heard nothing then. -EFBIG and -E2BIG: over a
- * limit of base/limits.h. `classes` must live as long as the snapshot.
+ * Reads the file and feeds it to the sink as one complete list of nodes, one of pods and one of quotas. The
+ * file holds a v1 List, a NodeList, a PodList, a ResourceQuotaList, single objects, or several of these one
+ * after the other (YAML documents, or concatenated JSON). Other kinds are passed over; those that cannot be
+ * decoded go to sink.malformed. Errors name file and line; the sink has heard nothing then. -EFBIG and
+ * -E2BIG: over a limit of base/limits.h. `classes` must live as long as the snapshot.
  */
 int vg_snapshot_load(const char *path, const struct vg_classes *classes, struct vg_sink sink,
 		     struct vg_snapshot **ret_snapshot, struct vg_err *err);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that keeps nodes, pods and events, and misbehaves on demand.
+"""An API server that keeps nodes, pods, quotas and events, and misbehaves on demand.
 
 It speaks as much of the Kubernetes API as a scheduler extender uses: LIST in pages with continue
 tokens, WATCH with bookmarks, GET, POST, DELETE, merge-PATCH and the pods/binding sub-resource. Its
@@ -34,8 +34,9 @@ import traceback
 import uuid
 from urllib.parse import parse_qs, urlsplit
 
-KINDS = {"nodes": "Node", "pods": "Pod", "events": "Event"}
-NAMESPACED = ("pods", "events")
+KINDS = {"nodes": "Node", "pods": "Pod", "resourcequotas": "ResourceQuota", "events": "Event"}
+FOLLOWED = ("nodes", "pods", "resourcequotas")  # by the client
+NAMESPACED = ("pods", "resourcequotas", "events")
 
 # What fault() may be told besides verb, kind and times. The first group replaces the answer, the
 # second spoils it, the third changes what a watch sends.
@@ -229,7 +230,7 @@ class Store:
             return {kind: {key: {"uid": obj["metadata"]["uid"],
                                  "version": int(obj["metadata"]["resourceVersion"])}
                            for key, obj in self.live[kind].items()}
-                    for kind in ("nodes", "pods")}
+                    for kind in FOLLOWED}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -322,7 +323,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                   "gitVersion": f"v{fake.version}"})
                 return
             match = re.fullmatch(
-                r"/api/v1(?:/namespaces/([^/]+))?/(nodes|pods|events)(?:/([^/]+))?(/binding)?",
+                r"/api/v1(?:/namespaces/([^/]+))?/(nodes|pods|resourcequotas|events)(?:/([^/]+))?(/binding)?",
                 url.path)
             if not match:
                 self.answer_status(404, "the server could not find the requested resource")

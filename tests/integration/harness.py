@@ -50,7 +50,7 @@ class Driver:
         command = [BUILD / "tests/integration/kube_driver", "--kubeconfig", path]
         for name, value in {**TIMING, **timing}.items():
             command += ["--timing", f"{name}={value}"]
-        self.known = {"nodes": {}, "pods": {}}
+        self.known = {kind: {} for kind in fake_apiserver.FOLLOWED}
         self.lines = []
         self.bound = {}
         self.violations = []
@@ -102,7 +102,8 @@ class Driver:
             self._listing[kind].add(line["key"])
         self.known[kind][line["key"]] = {"uid": line["uid"], "version": line["version"],
                                          "node": line.get("node"),
-                                         "allocated": line.get("allocated")}
+                                         "allocated": line.get("allocated"),
+                                         "hard": line.get("hard")}
 
     def state(self):
         with self._lock:

@@ -30,6 +30,7 @@
 static const char *const kind_word[VG_KIND_COUNT] = {
 	[VG_KIND_NODE] = "nodes",
 	[VG_KIND_POD] = "pods",
+	[VG_KIND_QUOTA] = "resourcequotas",
 };
 
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
@@ -88,6 +89,16 @@ static void on_put_pod(void *ctx, const struct vg_pod *pod)
 		      "allocated", allocated));
 }
 
+static void on_put_quota(void *ctx, const struct vg_quota_info *quota)
+{
+	vg_autofree char *key = vg_printf("%s/%s", quota->namespace, quota->name);
+
+	(void)ctx;
+	say(json_pack("{s:s, s:s, s:s, s:I, s:[I, I]}", "put", "resourcequotas", "key", key, "uid",
+		      quota->uid, "version", (json_int_t)quota->resource_version, "hard",
+		      (json_int_t)quota->hard[0].mem_mib, (json_int_t)quota->hard[0].cores));
+}
+
 static void on_delete_node(void *ctx, const char *name)
 {
 	(void)ctx;
@@ -100,6 +111,20 @@ static void on_delete_pod(void *ctx, const char *namespace, const char *name, co
 
 	(void)ctx;
 	say(json_pack("{s:s, s:s, s:s}", "delete", "pods", "key", key, "uid", uid));
+}
+
+static void on_delete_quota(void *ctx, const char *namespace, const char *name)
+{
+	vg_autofree char *key = vg_printf("%s/%s", namespace, name);
+
+	(void)ctx;
+	say(json_pack("{s:s, s:s}", "delete", "resourcequotas", "key", key));
+}
+
+static void on_forbidden(void *ctx, enum vg_kind kind)
+{
+	(void)ctx;
+	say(json_pack("{s:s}", "forbidden", kind_word[kind]));
 }
 
 static void on_malformed(void *ctx, enum vg_kind kind, const char *what, const char *why)
@@ -120,8 +145,11 @@ static const struct vg_sink_ops sink_ops = {
 	.list_abort = on_list_abort,
 	.put_node = on_put_node,
 	.put_pod = on_put_pod,
+	.put_quota = on_put_quota,
 	.delete_node = on_delete_node,
 	.delete_pod = on_delete_pod,
+	.delete_quota = on_delete_quota,
+	.forbidden = on_forbidden,
 	.malformed = on_malformed,
 	.heard = on_heard,
 };

@@ -122,6 +122,17 @@ static inline void put_pod(struct fixture *f, const struct vg_pod *pod)
 	f->sink.ops->put_pod(f->sink.ctx, pod);
 }
 
+/* Limits on NVIDIA cards; VG_QUOTA_NO_LIMIT = none. */
+static inline void put_quota(struct fixture *f, const char *namespace, const char *name,
+			     int64_t mem_mib, int64_t cores)
+{
+	struct vg_quota_info quota = { .namespace = namespace, .name = name, .uid = name };
+
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0] = (struct vg_total){ mem_mib, cores };
+	f->sink.ops->put_quota(f->sink.ctx, &quota);
+}
+
 /* Filter among the names; returns the chosen one, or NULL. */
 static inline const char *place(struct fixture *f, const struct vg_pod *pod,
 				const char *const *names, size_t count, int64_t now_ns,
@@ -146,6 +157,35 @@ static inline struct vg_cluster_copy look(struct fixture *f, int64_t now_ns)
 
 	vg_cluster_copy(f->cluster, &args, now_ns, &f->arena, &copy);
 	return copy;
+}
+
+/* "namespace=used/limit(quota) used/limit(quota) …": memory and cores of all namespaces, "-" = no limit. */
+static inline const char *quotas(struct fixture *f)
+{
+	struct vg_cluster_copy copy = look(f, 0);
+	char *text = vg_arena_strdup(&f->arena, "");
+
+	for (size_t i = 0; i < copy.space_count; i++) {
+		const struct vg_space_copy *space = &copy.spaces[i];
+		const struct vg_total *hard = &space->quota.hard[0];
+		const struct vg_total *used = &space->quota.used[0];
+
+		text = vg_arena_printf(&f->arena, "%s%s%s=", text, i ? " " : "", space->namespace);
+		if (hard->mem_mib == VG_QUOTA_NO_LIMIT)
+			text = vg_arena_printf(&f->arena, "%s%lld/-,", text,
+					       (long long)used->mem_mib);
+		else
+			text = vg_arena_printf(&f->arena, "%s%lld/%lld(%s),", text,
+					       (long long)used->mem_mib, (long long)hard->mem_mib,
+					       space->mem_by[0]);
+		if (hard->cores == VG_QUOTA_NO_LIMIT)
+			text = vg_arena_printf(&f->arena, "%s%lld/-", text, (long long)used->cores);
+		else
+			text = vg_arena_printf(&f->arena, "%s%lld/%lld(%s)", text,
+					       (long long)used->cores, (long long)hard->cores,
+					       space->cores_by[0]);
+	}
+	return text;
 }
 
 /* "node:uuid=mem/cores/slots …" of all cards in use, and the sums checked against the cards. */

@@ -234,6 +234,10 @@ static void test_readiness(void **state)
 	assert_non_null(strstr(reason, "pods"));
 	f.sink.ops->list_begin(f.sink.ctx, VG_KIND_POD);
 	f.sink.ops->list_end(f.sink.ctx, VG_KIND_POD);
+	assert_false(vg_cluster_ready(f.cluster, vg_clock_mono_ns(), reason));
+	assert_non_null(strstr(reason, "resourcequotas"));
+	f.sink.ops->list_begin(f.sink.ctx, VG_KIND_QUOTA);
+	f.sink.ops->list_end(f.sink.ctx, VG_KIND_QUOTA);
 	assert_true(vg_cluster_ready(f.cluster, vg_clock_mono_ns(), reason));
 	fixture_release(&f);
 }
@@ -259,6 +263,7 @@ static void test_plugin_gone_makes_cards_unhealthy(void **state)
 
 #define NODES  6
 #define PODS   24
+#define SPACES 3
 #define EVENTS 400
 #define ROUNDS 200
 
@@ -272,7 +277,11 @@ struct truth {
 		int mem;
 		int phase; /* 0 pending, 1 bound, 2 ended */
 	} pod[PODS];
+	int64_t quota[SPACES][2]; /* MiB of two quotas per namespace; -1 = no such quota */
 };
+
+static const char *const space_name[SPACES] = { "a", "b", "c" };
+static const char *const quota_name[2] = { "q0", "q1" };
 
 static struct vg_pod *truth_pod(struct fixture *f, const struct truth *t, int i)
 {
@@ -281,12 +290,16 @@ static struct vg_pod *truth_pod(struct fixture *f, const struct truth *t, int i)
 
 	snprintf(name, sizeof(name), "p%d", i);
 	snprintf(uid, sizeof(uid), "uid-%d-%d", i, t->pod[i].uid);
-	if (t->pod[i].phase == 0)
-		return fixture_pod(f, name, uid, 1, 100, 10);
+	if (t->pod[i].phase == 0) {
+		pod = fixture_pod(f, name, uid, 1, 100, 10);
+		pod->namespace = space_name[i % SPACES];
+		return pod;
+	}
 	snprintf(node, sizeof(node), "n%d", t->pod[i].node);
 	snprintf(devices, sizeof(devices), "GPU-%s-%d,NVIDIA,%d,1:;", node, t->pod[i].card,
 		 t->pod[i].mem);
 	pod = fixture_bound(f, name, uid, node, devices, "success");
+	pod->namespace = space_name[i % SPACES];
 	if (t->pod[i].phase == 2)
 		pod->phase = VG_POD_SUCCEEDED;
 	return pod;
@@ -308,6 +321,58 @@ static void truth_list(struct fixture *f, const struct truth *t)
 			put_node(f, name, (size_t)t->cards[i]);
 	}
 	f->sink.ops->list_end(f->sink.ctx, VG_KIND_NODE);
+	f->sink.ops->list_begin(f->sink.ctx, VG_KIND_QUOTA);
+	for (int i = 0; i < SPACES; i++)
+		for (int q = 0; q < 2; q++)
+			if (t->quota[i][q] >= 0)
+				put_quota(f, space_name[i], quota_name[q], t->quota[i][q],
+					  VG_QUOTA_NO_LIMIT);
+	f->sink.ops->list_end(f->sink.ctx, VG_KIND_QUOTA);
+}
+
+/* What the pods of a namespace hold, in the plainest way. */
+static void truth_quotas(struct fixture *f, const struct truth *t)
+{
+	struct vg_cluster_copy copy = look(f, 0);
+	size_t at = 0;
+
+	for (int i = 0; i < SPACES; i++) {
+		int64_t hard = VG_QUOTA_NO_LIMIT;
+		int64_t used = 0;
+		bool there = false;
+
+		for (int k = i; k < PODS; k += SPACES)
+			if (t->pod[k].exists && t->pod[k].phase == 1) {
+				used += t->pod[k].mem;
+				there = true;
+			}
+		for (int q = 0; q < 2; q++)
+			if (t->quota[i][q] >= 0) {
+				hard = t->quota[i][q] < hard ? t->quota[i][q] : hard;
+				there = true;
+			}
+		if (!there)
+			continue;
+		assert_true(at < copy.space_count);
+		assert_string_equal(copy.spaces[at].namespace, space_name[i]);
+		assert_int_equal(copy.spaces[at].quota.used[0].mem_mib, used);
+		assert_int_equal(copy.spaces[at].quota.hard[0].mem_mib, hard);
+		at++;
+	}
+	assert_int_equal(at, copy.space_count);
+}
+
+static void truth_step_quota(struct fixture *f, struct truth *t, bool told)
+{
+	int space = rand() % SPACES;
+	int q = rand() % 2;
+
+	t->quota[space][q] = rand() % 3 ? rand() % 5000 : -1;
+	if (told && t->quota[space][q] >= 0)
+		put_quota(f, space_name[space], quota_name[q], t->quota[space][q],
+			  VG_QUOTA_NO_LIMIT);
+	else if (told)
+		f->sink.ops->delete_quota(f->sink.ctx, space_name[space], quota_name[q]);
 }
 
 static void truth_step(struct fixture *f, struct truth *t)
@@ -318,7 +383,10 @@ static void truth_step(struct fixture *f, struct truth *t)
 	char name[32], uid[32];
 
 	snprintf(name, sizeof(name), "p%d", i);
-	switch (rand() % 8) {
+	switch (rand() % 9) {
+	case 8:
+		truth_step_quota(f, t, told);
+		return;
 	case 0: /* created, or re-created under the same name with the delete unseen */
 		t->pod[i].exists = true;
 		t->pod[i].uid++;
@@ -345,7 +413,7 @@ static void truth_step(struct fixture *f, struct truth *t)
 		t->pod[i].exists = false;
 		snprintf(uid, sizeof(uid), "uid-%d-%d", i, t->pod[i].uid);
 		if (told)
-			f->sink.ops->delete_pod(f->sink.ctx, "default", name, uid);
+			f->sink.ops->delete_pod(f->sink.ctx, space_name[i % SPACES], name, uid);
 		return;
 	case 6: /* a node's cards change, or the node goes */
 		t->cards[n] = rand() % 4;
@@ -368,7 +436,7 @@ static void test_incremental_equals_from_scratch(void **state)
 	(void)state;
 	srand(20261120);
 	for (int round = 0; round < ROUNDS; round++) {
-		struct truth t = { 0 };
+		struct truth t = { .quota = { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
 		struct fixture incremental, scratch;
 
 		fixture_init(&incremental, round % 2);
@@ -378,6 +446,8 @@ static void test_incremental_equals_from_scratch(void **state)
 		truth_list(&incremental, &t);
 		truth_list(&scratch, &t);
 		assert_string_equal(usage(&incremental), usage(&scratch));
+		assert_string_equal(quotas(&incremental), quotas(&scratch));
+		truth_quotas(&incremental, &t);
 		fixture_release(&incremental);
 		fixture_release(&scratch);
 	}

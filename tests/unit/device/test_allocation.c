@@ -446,6 +446,85 @@ static void test_charges_against_playing(void **state)
 	vg_arena_release(&arena);
 }
 
+/* ---- totals ----------------------------------------------------------------------------------- */
+
+static void test_totals(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *kinds;
+		struct vg_total before; /* while init containers run */
+		struct vg_total after;
+	} rows[] = {
+		{ "", "", { 0, 0 }, { 0, 0 } },
+		{ "GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,2000,20:;", "a", { 5000, 50 }, { 5000, 50 } },
+		{ "GPU-a,NVIDIA,6000,30:;GPU-a,NVIDIA,4000,50:;",
+		  "ia",
+		  { 6000, 50 },
+		  { 4000, 50 } },
+		/* On another card, which was charged for itself: the pod never holds both. */
+		{ "GPU-b,NVIDIA,6000,30:;GPU-a,NVIDIA,4000,50:;",
+		  "ia",
+		  { 6000, 50 },
+		  { 4000, 50 } },
+		{ "GPU-a,NVIDIA,6000,30:;GPU-a,NVIDIA,4000,50:;GPU-b,NVIDIA,3000,1:;",
+		  "iaa",
+		  { 7000, 51 },
+		  { 7000, 51 } },
+		{ "GPU-a,NVIDIA,1000,10:;GPU-b,NVIDIA,6000,30:;GPU-a,NVIDIA,4000,5:;",
+		  "sia",
+		  { 7000, 40 },
+		  { 5000, 15 } },
+		{ "GPU-a,NVIDIA,6000,30:;GPU-b,NVIDIA,6000,30:;;", "iia", { 6000, 30 }, { 0, 0 } },
+		/* Without a spec all are apps. */
+		{ "GPU-a,NVIDIA,6000,30:;GPU-a,NVIDIA,4000,50:;",
+		  "",
+		  { 10000, 80 },
+		  { 10000, 80 } },
+		{ "GPU-a,NVIDIA,2147483647,100:GPU-b,NVIDIA,2147483647,100:;",
+		  "a",
+		  { 4294967294, 200 },
+		  { 4294967294, 200 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		size_t kind_count = strlen(rows[i].kinds);
+		struct vg_allocation allocation = { 0 };
+		uint8_t kinds[8] = { 0 };
+		struct vg_arena arena;
+
+		for (size_t k = 0; k < kind_count; k++)
+			kinds[k] = rows[i].kinds[k] == 'i'   ? VG_CONTAINER_INIT
+				   : rows[i].kinds[k] == 's' ? VG_CONTAINER_SIDECAR
+							     : VG_CONTAINER_APP;
+		vg_arena_init(&arena);
+		assert_int_equal(vg_allocation_decode(rows[i].text, 3, &arena, &allocation, NULL),
+				 0);
+		/* A second class in the same list counts by itself. */
+		assert_int_equal(
+			vg_allocation_decode(";;;GPU-n,NPU,7,9:;", 15, &arena, &allocation, NULL),
+			0);
+		for (int done = 0; done < 2; done++) {
+			const struct vg_total *wanted = done ? &rows[i].after : &rows[i].before;
+			struct vg_total totals[VG_CLASSES_MAX];
+
+			memset(totals, 0xff, sizeof(totals));
+			vg_allocation_totals(&allocation, kind_count ? kinds : NULL, kind_count,
+					     done, totals);
+			if (totals[3].mem_mib != wanted->mem_mib ||
+			    totals[3].cores != wanted->cores)
+				fail_msg("%s, %s, done %d: %lld MiB, %lld percent", rows[i].text,
+					 rows[i].kinds, done, (long long)totals[3].mem_mib,
+					 (long long)totals[3].cores);
+			assert_int_equal(totals[15].mem_mib, 7);
+			assert_int_equal(totals[15].cores, 9);
+			assert_int_equal(totals[0].mem_mib, 0);
+		}
+		vg_arena_release(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_limits),  cmocka_unit_test(test_several_classes),
 		cmocka_unit_test(test_encoded), cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_charges), cmocka_unit_test(test_charges_against_playing),
+		cmocka_unit_test(test_totals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
  * A pod is "container | container …", a container its kind (app, init, sidecar) and words:
  *	gpu=N mem=MIB percent=N cores=N    of class 0, as a user would write them in limits
  *	npu=N npumem=MIB                   of class 1
+ * A quota is "mem=USED/LIMIT cores=USED/LIMIT npumem=USED/LIMIT", each optional.
  */
 #ifndef TESTS_SCHEDULER_CASES_H
 #define TESTS_SCHEDULER_CASES_H
@@ -56,6 +57,7 @@ struct decide_case {
 	const char *nouse_uuid;
 	const char *mode;
 	const char *numa_bind;
+	const char *quota; /* of the pod's namespace; NULL = none */
 	/* What must come out. */
 	const char *node; /* NULL: fits nowhere */
 	const char *allocation;
@@ -295,6 +297,51 @@ static inline void case_request(const struct decide_case *c, const struct vg_cla
 	assert_true(ret_request->want_count > 0);
 }
 
+static inline void case_quota(const char *text, struct vg_quota *ret_quota)
+{
+	struct vg_span rest = VG_SPAN(text);
+	struct vg_span word;
+
+	*ret_quota = (struct vg_quota){ 0 };
+	vg_quota_unlimited(ret_quota->hard);
+	while (vg_cut(&rest, ' ', &word)) {
+		struct vg_span key;
+		struct vg_span used;
+		size_t class;
+
+		vg_cut(&word, '=', &key);
+		vg_cut(&word, '/', &used);
+		class = vg_span_eq(key, "npumem");
+		if (vg_span_eq(key, "cores")) {
+			ret_quota->used[class].cores = case_number(used);
+			ret_quota->hard[class].cores = case_number(word);
+		} else {
+			ret_quota->used[class].mem_mib = case_number(used);
+			ret_quota->hard[class].mem_mib = case_number(word);
+		}
+	}
+}
+
+/* The pod's own total fits beside what is used, wherever there is a limit and the pod takes of it. */
+static inline void case_check_totals(const char *name, const struct vg_quota *quota,
+				     const struct vg_request *request,
+				     const struct vg_allocation *allocation)
+{
+	struct vg_total totals[VG_CLASSES_MAX];
+
+	vg_allocation_totals(allocation, request->kinds, request->container_count, false, totals);
+	for (size_t i = 0; i < VG_CLASSES_MAX; i++) {
+		if (totals[i].mem_mib && quota->hard[i].mem_mib != VG_QUOTA_NO_LIMIT &&
+		    quota->used[i].mem_mib + totals[i].mem_mib > quota->hard[i].mem_mib)
+			fail_msg("%s: the pod holds %lld MiB of class %zu", name,
+				 (long long)totals[i].mem_mib, i);
+		if (totals[i].cores && quota->hard[i].cores != VG_QUOTA_NO_LIMIT &&
+		    quota->used[i].cores + totals[i].cores > quota->hard[i].cores)
+			fail_msg("%s: the pod holds %lld percent of class %zu", name,
+				 (long long)totals[i].cores, i);
+	}
+}
+
 /* What the grants charge the cards with must fit beside what is used already. */
 static inline void case_check_charges(const struct decide_case *c, const struct vg_node *node,
 				      const struct vg_request *request,
@@ -348,9 +395,13 @@ static inline void case_decide(const struct decide_case *c, const struct case_cl
 {
 	const struct vg_node *node = NULL;
 	struct vg_decision decision;
+	struct vg_quota quota;
 
+	if (c->quota)
+		case_quota(c->quota, &quota);
 	vg_decide(&(struct vg_decide_args){ .models = &case_model_list,
 					    .request = request,
+					    .quota = c->quota ? &quota : NULL,
 					    .candidates = cluster->candidates,
 					    .candidate_count = cluster->count,
 					    .evaluate_all = evaluate_all },
@@ -369,6 +420,8 @@ static inline void case_decide(const struct decide_case *c, const struct case_cl
 		if (c->npu_allocation)
 			case_expect_text(c->name, "NPU allocation", npu, c->npu_allocation);
 		case_check_charges(c, node, request, &decision.allocation, arena);
+		if (c->quota)
+			case_check_totals(c->name, &quota, request, &decision.allocation);
 	}
 	for (size_t i = 0; i < cluster->count && evaluate_all; i++)
 		if (c->verdicts[i])

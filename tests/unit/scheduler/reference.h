@@ -38,6 +38,7 @@ struct ref_verdict {
 struct ref_pod {
 	const struct vg_request *request;
 	const struct vg_models *models;
+	const struct vg_quota *quota; /* NULL: none */
 };
 
 /* ---- text ------------------------------------------------------------------------------------- */
@@ -112,6 +113,24 @@ static int64_t ref_mem(const struct vg_want *want, const struct vg_card *card)
 	return part > 0 ? part : 1;
 }
 
+/* docs/decision.md, "Quotas": as if all cards of the container were like this one. */
+static bool ref_quota_ok(const struct ref_pod *pod, const struct vg_want *want,
+			 const struct vg_card *card)
+{
+	int64_t mem = want->count * ref_mem(want, card);
+	int64_t cores = (int64_t)want->count * want->cores;
+	struct vg_total hard;
+	struct vg_total used;
+
+	if (!pod->quota)
+		return true;
+	hard = pod->quota->hard[want->class_index];
+	used = pod->quota->used[want->class_index];
+	if (mem > 0 && hard.mem_mib != VG_QUOTA_NO_LIMIT && used.mem_mib + mem > hard.mem_mib)
+		return false;
+	return !cores || hard.cores == VG_QUOTA_NO_LIMIT || used.cores + cores <= hard.cores;
+}
+
 static enum vg_card_reason ref_check(const struct ref_pod *pod, const struct vg_want *want,
 				     const struct vg_card *card)
 {
@@ -135,6 +154,8 @@ static enum vg_card_reason ref_check(const struct ref_pod *pod, const struct vg_
 		return VG_CARD_SLOTS_EXHAUSTED;
 	if (pod->request->policy.mutex && card->slots_used > 0)
 		return VG_CARD_MUTEX_CONFLICT;
+	if (!ref_quota_ok(pod, want, card))
+		return VG_CARD_QUOTA_NOT_FIT;
 	if ((int64_t)card->mem_mib - card->mem_used_mib < ref_mem(want, card))
 		return VG_CARD_MEMORY_SHORT;
 	if (cores_free < want->cores)
@@ -328,9 +349,17 @@ static size_t ref_choose(const struct vg_policy *policy, const struct vg_node *n
 static void ref_blame(const struct ref_pod *pod, const struct vg_want *want,
 		      const struct vg_node *node, bool numa_bind, struct ref_verdict *verdict)
 {
+	struct vg_quota free_quota = { 0 };
+	struct ref_pod alone = *pod;
 	size_t passed_of_numa[16] = { 0 };
 	size_t possible_of_numa[16] = { 0 };
 	size_t closest = 0;
+
+	/* The pod's own containers were taken off the limits. */
+	if (pod->quota) {
+		memcpy(free_quota.hard, pod->quota->hard, sizeof(free_quota.hard));
+		alone.quota = &free_quota;
+	}
 
 	verdict->reason = VG_NODE_CARDS;
 	for (size_t i = 0; i < node->card_count; i++) {
@@ -348,7 +377,7 @@ static void ref_blame(const struct ref_pod *pod, const struct vg_want *want,
 		empty.mem_used_mib = 0;
 		empty.cores_used = 0;
 		empty.slots_used = 0;
-		if (ref_check(pod, want, &empty) == VG_CARD_OK)
+		if (ref_check(&alone, want, &empty) == VG_CARD_OK)
 			possible_of_numa[numa]++;
 	}
 	for (size_t i = 0; i < 16; i++) {
@@ -412,6 +441,8 @@ static bool ref_fit_node(const struct ref_pod *pod, const struct vg_node *node,
 			 struct ref_verdict *verdict)
 {
 	struct vg_card cards[REF_CARDS];
+	struct vg_quota quota = { 0 };
+	struct ref_pod pod_now = *pod;
 	struct vg_node now;
 
 	*verdict = (struct ref_verdict){ .reason = VG_NODE_UNREGISTERED };
@@ -420,11 +451,15 @@ static bool ref_fit_node(const struct ref_pod *pod, const struct vg_node *node,
 	memcpy(cards, node->cards, node->card_count * sizeof(cards[0]));
 	now = *node;
 	now.cards = cards;
+	if (pod->quota) {
+		quota = *pod->quota;
+		pod_now.quota = &quota;
+	}
 	for (size_t i = 0; i < pod->request->want_count; i++) {
 		const struct vg_want *want = &pod->request->wants[i];
 		size_t before = verdict->grant_count;
 
-		if (!ref_fit_want(pod, want, &now, verdict))
+		if (!ref_fit_want(&pod_now, want, &now, verdict))
 			return false;
 		if (want->kind == VG_CONTAINER_INIT)
 			continue;
@@ -434,6 +469,10 @@ static bool ref_fit_node(const struct ref_pod *pod, const struct vg_node *node,
 			card->mem_used_mib += verdict->grants[j].mem_mib;
 			card->cores_used += verdict->grants[j].cores;
 			card->slots_used++;
+			if (quota.hard[want->class_index].mem_mib != VG_QUOTA_NO_LIMIT)
+				quota.hard[want->class_index].mem_mib -= verdict->grants[j].mem_mib;
+			if (quota.hard[want->class_index].cores != VG_QUOTA_NO_LIMIT)
+				quota.hard[want->class_index].cores -= verdict->grants[j].cores;
 		}
 	}
 	verdict->reason = VG_NODE_FITS;

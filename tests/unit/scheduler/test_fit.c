@@ -35,6 +35,119 @@ static const struct decide_case checks[] = {
 	  .pod = "app gpu=1 mem=500",
 	  .verdicts = { "-1/1 CardTimeSlicingExhausted" } },
 
+	/* Quota of the namespace. */
+	{ .name = "exactly full",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=6000",
+	  .quota = "mem=4000/10000",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,6000,0:;" },
+	{ .name = "one MiB over",
+	  .nodes = { "n1 | a | b sick" },
+	  .pod = "app gpu=1 mem=6001",
+	  .quota = "mem=4000/10000",
+	  .verdicts = { "+1/2 CardNotHealth, 1/2 ResourceQuotaNotFit" } },
+	{ .name = "all cards of the container count",
+	  .nodes = { "n1 | a | b", "n2 | c" },
+	  .pod = "app gpu=2 mem=3000",
+	  .quota = "mem=4000/10000",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,3000,0:b,NVIDIA,3000,0:;" },
+	{ .name = "and they are all too much",
+	  .nodes = { "n1 | a | b" },
+	  .pod = "app gpu=2 mem=3001",
+	  .quota = "mem=4000/10000",
+	  .verdicts = { "+2/2 ResourceQuotaNotFit" } },
+	{ .name = "alone over the limit: nobody to evict",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=10001",
+	  .quota = "mem=4000/10000",
+	  .verdicts = { "-1/1 ResourceQuotaNotFit" } },
+	{ .name = "an explicit 0 blocks everything",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=1",
+	  .quota = "mem=0/0",
+	  .verdicts = { "-1/1 ResourceQuotaNotFit" } },
+	{ .name = "cores",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=500 cores=31",
+	  .quota = "cores=70/100",
+	  .verdicts = { "+1/1 ResourceQuotaNotFit" } },
+	{ .name = "cores of several cards",
+	  .nodes = { "n1 | a | b" },
+	  .pod = "app gpu=2 mem=500 cores=15",
+	  .quota = "cores=70/100",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,500,15:b,NVIDIA,500,15:;" },
+	{ .name = "who takes no cores does not mind that others have too many",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=500",
+	  .quota = "cores=200/100",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,500,0:;" },
+	{ .name = "a limit that was lowered below what is used",
+	  .nodes = { "n1 | a" },
+	  .pod = "app gpu=1 mem=1",
+	  .quota = "mem=20000/10000",
+	  .verdicts = { "+1/1 ResourceQuotaNotFit" } },
+	{ .name = "a percentage is of the card",
+	  .nodes = { "n1 | a mem=8000 | b mem=16000" },
+	  .pod = "app gpu=1 percent=50",
+	  .quota = "mem=0/4000",
+	  .gpu_policy = "binpack",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,4000,0:;" },
+	{ .name = "a whole card by default",
+	  .nodes = { "n1 | a mem=8000 | b mem=16000" },
+	  .pod = "app gpu=1",
+	  .quota = "mem=0/7999",
+	  .verdicts = { "-2/2 ResourceQuotaNotFit" } },
+	{ .name = "a limit of another class",
+	  .nodes = { "n1 | a | n class=1" },
+	  .pod = "app gpu=1 mem=500 npu=1 npumem=500",
+	  .quota = "npumem=0/499 mem=0/500",
+	  .verdicts = { "-1/1 ResourceQuotaNotFit" } },
+	{ .name = "classes do not share a limit",
+	  .nodes = { "n1 | a | n class=1" },
+	  .pod = "app gpu=1 mem=500 npu=1 npumem=500",
+	  .quota = "npumem=0/500 mem=0/500",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,500,0:;",
+	  .npu_allocation = "n,NPU,500,0:;" },
+	{ .name = "two app containers add up",
+	  .nodes = { "n1 | a | b" },
+	  .pod = "app gpu=1 mem=6000 | app gpu=1 mem=4001",
+	  .quota = "mem=0/10000",
+	  .verdicts = { "-2/2 ResourceQuotaNotFit" } },
+	{ .name = "two init containers do not",
+	  .nodes = { "n1 | a | b" },
+	  .pod = "init gpu=1 mem=7000 | init gpu=1 mem=7000 | app gpu=1 mem=3000",
+	  .quota = "mem=3000/10000",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,7000,0:;a,NVIDIA,7000,0:;a,NVIDIA,3000,0:;" },
+	{ .name = "an init container that is too large by itself",
+	  .nodes = { "n1 | a" },
+	  .pod = "init gpu=1 mem=7001 | app gpu=1 mem=3000",
+	  .quota = "mem=3000/10000",
+	  .verdicts = { "+1/1 ResourceQuotaNotFit" } },
+	/* Elsewhere the first apps of such a pod are taken for init containers, and do not add up. */
+	{ .name = "apps behind an init container add up all the same",
+	  .nodes = { "n1 | a | b" },
+	  .pod = "init gpu=1 mem=1000 | app gpu=1 mem=6000 | app gpu=1 mem=4001",
+	  .quota = "mem=0/10000",
+	  .verdicts = { "-2/2 ResourceQuotaNotFit" } },
+	{ .name = "a sidecar stays beside the init container behind it",
+	  .nodes = { "n1 | a" },
+	  .pod = "sidecar gpu=1 mem=3000 | init gpu=1 mem=7001 | app gpu=1 mem=1000",
+	  .quota = "mem=0/10000",
+	  .verdicts = { "-1/1 ResourceQuotaNotFit" } },
+	{ .name = "and beside the app",
+	  .nodes = { "n1 | a" },
+	  .pod = "sidecar gpu=1 mem=3000 | init gpu=1 mem=7000 | app gpu=1 mem=7000",
+	  .quota = "mem=0/10000",
+	  .node = "n1",
+	  .allocation = "a,NVIDIA,3000,0:;a,NVIDIA,7000,0:;a,NVIDIA,7000,0:;" },
+
 	/* Memory. */
 	{ .name = "the last MiB",
 	  .nodes = { "n1 | a used=15000,0,1" },
@@ -399,6 +512,11 @@ static void log_card(void *ctx, const struct vg_card_trace *trace)
 	for (size_t i = 0; i < VG_CHECK_COUNT && log->checks; i++) {
 		const struct vg_check *check = &trace->checks[i];
 
+		if (check->total == VG_QUOTA_NO_LIMIT) {
+			assert_true(check->passed);
+			continue;
+		}
+
 		assert_int_equal(check->id, i);
 		assert_int_equal(check->passed, check->have >= check->need);
 		vg_buf_addf(&log->buf, "  %s %s %lld/%lld of %lld%s%s\n", vg_check_name[i],
@@ -429,10 +547,13 @@ static void trace_case(const struct decide_case *c, bool every_check, const char
 	struct vg_decision decision;
 	struct vg_classes classes;
 	struct vg_request request;
+	struct vg_quota quota;
 	struct vg_arena arena;
 
 	vg_arena_init(&arena);
 	vg_buf_init(&log.buf, 1 << 16);
+	if (c->quota)
+		case_quota(c->quota, &quota);
 	case_classes(&classes);
 	case_cluster(c, &arena, &cluster);
 	case_request(c, &classes, &arena, &request);
@@ -440,6 +561,7 @@ static void trace_case(const struct decide_case *c, bool every_check, const char
 					    .request = &request,
 					    .candidates = cluster.candidates,
 					    .candidate_count = cluster.count,
+					    .quota = c->quota ? &quota : NULL,
 					    .trace = &trace },
 		  &arena, &decision);
 	case_expect_text(c->name, "trace", log.buf.data, expected);
@@ -478,6 +600,51 @@ static void test_trace_checks(void **state)
 		   "  held ok 1/1 of 1\n"
 		   "  mig ok 1/1 of 1\n"
 		   "0 node: 14.500 = 0.300 0.400 0.750 \"1/1 CardNotHealth\"\n");
+}
+
+static void test_trace_quota(void **state)
+{
+	static const struct decide_case c = {
+		.name = "the second container sees what the first one takes of the quota",
+		.nodes = { "n1 | a" },
+		.pod = "app gpu=1 mem=2000 cores=10 | app gpu=1 mem=5001 cores=10",
+		.quota = "mem=3000/10000",
+	};
+
+	(void)state;
+	/* 10000, less 2000 of the first container, less 3000 of others. */
+	trace_case(&c, true,
+		   "0.0 card 0: ok chosen 3.250\n"
+		   "  health ok 1/1 of 1\n"
+		   "  cordon ok 1/1 of 1\n"
+		   "  type ok 1/1 of 1\n"
+		   "  mode ok 1/1 of 1\n"
+		   "  uuid ok 1/1 of 1\n"
+		   "  slots ok 10/1 of 10\n"
+		   "  mutex ok 1/0 of 1\n"
+		   "  quota_mem ok 7000/2000 of 10000\n"
+		   "  memory ok 16000/2000 of 16000\n"
+		   "  cores ok 100/10 of 100\n"
+		   "  exclusive ok 1/0 of 1\n"
+		   "  share ok 100/0 of 100\n"
+		   "  held ok 1/1 of 1\n"
+		   "  mig ok 1/1 of 1\n"
+		   "0.1 card 0: ResourceQuotaNotFit 8.376\n"
+		   "  health ok 1/1 of 1\n"
+		   "  cordon ok 1/1 of 1\n"
+		   "  type ok 1/1 of 1\n"
+		   "  mode ok 1/1 of 1\n"
+		   "  uuid ok 1/1 of 1\n"
+		   "  slots ok 9/1 of 10\n"
+		   "  mutex ok 1/0 of 1\n"
+		   "  quota_mem fails 5000/5001 of 8000 ResourceQuotaNotFit\n"
+		   "  memory ok 14000/5001 of 16000\n"
+		   "  cores ok 90/10 of 100\n"
+		   "  exclusive ok 1/0 of 1\n"
+		   "  share ok 90/0 of 100\n"
+		   "  held ok 1/1 of 1\n"
+		   "  mig ok 1/1 of 1\n"
+		   "0 node: 0.000 = 0.000 0.000 0.000 \"1/1 ResourceQuotaNotFit\"\n");
 }
 
 static void test_trace_order(void **state)
@@ -532,6 +699,7 @@ int main(void)
 		cmocka_unit_test(test_containers),
 		cmocka_unit_test(test_container_of_verdict),
 		cmocka_unit_test(test_trace_checks),
+		cmocka_unit_test(test_trace_quota),
 		cmocka_unit_test(test_trace_order),
 		cmocka_unit_test(test_trace_of_second_class),
 	};

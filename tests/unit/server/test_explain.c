@@ -184,6 +184,58 @@ static void test_nobody(void **state)
 }
 
 /* The same decision as filter makes, also with what others hold, and as if the pod itself held nothing. */
+/* Every card shows what the namespace has left and what the container needs of it. */
+static void test_quota(void **state)
+{
+	struct world *world = small_cluster();
+	struct vg_sink sink = world_sink(world);
+	struct vg_quota_info quota = { .namespace = "ns", .name = "q", .uid = "" };
+	json_t *answer;
+
+	(void)state;
+	/* Somebody of the same namespace, and the pod itself, which is not counted against itself. */
+	world_pod(world,
+		  "{\"metadata\":{\"name\":\"other\",\"namespace\":\"ns\",\"uid\":\"u2\","
+		  "\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,3000,"
+		  "10:;\"}},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\"}]}}");
+	world_pod(world,
+		  "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u1\","
+		  "\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"GPU-c,NVIDIA,3000,"
+		  "10:;\"}},\"spec\":{\"nodeName\":\"n2\",\"containers\":[{\"name\":\"a\"}]}}");
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0].mem_mib = 5000;
+	sink.ops->put_quota(sink.ctx, &quota);
+	answer = ask(world, "/explain", POD(SLICE("2000")));
+	expect_bool(answer, "decision.placed", true);
+	check_is(at(answer, "nodes.0.cards.0"), "quota_mem", true, 2000, 2000, 5000);
+	json_decref(answer);
+
+	answer = ask(world, "/explain", POD(SLICE("2001")));
+	expect_bool(answer, "decision.placed", false);
+	expect_number(answer, "fitting", 0);
+	expect_text(answer, "reasons.0.reason", "1/1 ResourceQuotaNotFit");
+	expect_bool(answer, "reasons.0.curable", true);
+	expect_text(answer, "nodes.0.cards.0.reason", "ResourceQuotaNotFit");
+	check_is(at(answer, "nodes.0.cards.0"), "quota_mem", false, 2000, 2001, 5000);
+	expect_text(answer, "quotas.0.namespace", "ns");
+	expect_text(answer, "quotas.0.class", "NVIDIA");
+	expect_number(answer, "quotas.0.memMiB.used", 3000);
+	expect_number(answer, "quotas.0.memMiB.limit", 5000);
+	expect_text(answer, "quotas.0.memMiB.quota", "q");
+	assert_null(at(answer, "quotas.0.cores.limit"));
+	/* What has no limit is no check. */
+	assert_null(strstr(world->reply.body, "quota_cores"));
+	json_decref(answer);
+
+	sink.ops->delete_quota(sink.ctx, "ns", "q");
+	answer = ask(world, "/explain", POD(SLICE("2001")));
+	expect_bool(answer, "decision.placed", true);
+	assert_null(at(answer, "quotas"));
+	assert_null(strstr(world->reply.body, "quota_mem"));
+	json_decref(answer);
+	world_free(world);
+}
+
 static void test_usage(void **state)
 {
 	struct world *world = small_cluster();
@@ -399,6 +451,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_placed),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_without_decision),

@@ -337,6 +337,51 @@ static void test_own_names(void **state)
 	world_free(world);
 }
 
+/* In HAMi's words; what is used without a limit is shown as well, with limit="0". */
+static void test_quotas(void **state)
+{
+#define LABELS(ns, name, limit)                                                                    \
+	"zone=\"vGPU\",namespace=\"" ns "\",quota_name=\"nvidia.com/" name "\"" limit
+	struct world *world = world_new();
+	struct vg_sink sink = world_sink(world);
+	struct vg_quota_info quota = { .namespace = "ns", .name = "q", .uid = "" };
+	struct page *page;
+
+	(void)state;
+	world->classes.item[0].mem_factor = 4;
+	world_ready(world);
+	world_node(world, "n1", "GPU-a,NVIDIA A100,9000,10");
+	/* 2000 units of 4 MiB. */
+	world_ask(world, "/filter", "{\"Pod\":" POD("p", "u1", SLICE) ",\"NodeNames\":[\"n1\"]}");
+	page = ask(world);
+	expect(page, "hami_resource_quota_used", LABELS("ns", "gpumem", ",limit=\"0\""), 8000);
+	expect(page, "hami_resource_quota_used", LABELS("ns", "gpucores", ",limit=\"0\""), 30);
+	assert_true(isnan(value_of(page, "hami_resource_quota_limit", LABELS("ns", "gpumem", ""))));
+	expect(page, "kube_vgpu_source_forbidden", "kind=\"resourcequota\"", 0);
+	free(page);
+
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0].mem_mib = 40000;
+	sink.ops->put_quota(sink.ctx, &quota);
+	quota.namespace = "zero";
+	quota.hard[0].mem_mib = 0;
+	sink.ops->put_quota(sink.ctx, &quota);
+	sink.ops->forbidden(sink.ctx, VG_KIND_QUOTA);
+	page = ask(world);
+	expect(page, "hami_resource_quota_used", LABELS("ns", "gpumem", ",limit=\"10000\""), 8000);
+	expect(page, "hami_resource_quota_used", LABELS("ns", "gpucores", ",limit=\"0\""), 30);
+	expect(page, "hami_resource_quota_limit", LABELS("ns", "gpumem", ""), 10000);
+	expect(page, "hami_resource_quota_used", LABELS("zero", "gpumem", ",limit=\"0\""), 0);
+	expect(page, "hami_resource_quota_limit", LABELS("zero", "gpumem", ""), 0);
+	assert_true(
+		isnan(value_of(page, "hami_resource_quota_limit", LABELS("zero", "gpucores", ""))));
+	expect(page, "kube_vgpu_source_forbidden", "kind=\"resourcequota\"", 1);
+	expect(page, "kube_vgpu_source_forbidden", "kind=\"pod\"", 0);
+	free(page);
+	world_free(world);
+#undef LABELS
+}
+
 static void test_malformed_counts(void **state)
 {
 	struct world *world = world_new();
@@ -486,10 +531,10 @@ static void test_histogram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hami_names),       cmocka_unit_test(test_own_names),
-		cmocka_unit_test(test_malformed_counts), cmocka_unit_test(test_awkward),
-		cmocka_unit_test(test_successor),        cmocka_unit_test(test_callbacks),
-		cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_hami_names), cmocka_unit_test(test_own_names),
+		cmocka_unit_test(test_quotas),     cmocka_unit_test(test_malformed_counts),
+		cmocka_unit_test(test_awkward),    cmocka_unit_test(test_successor),
+		cmocka_unit_test(test_callbacks),  cmocka_unit_test(test_histogram),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

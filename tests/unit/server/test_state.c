@@ -38,13 +38,13 @@ static void test_empty(void **state)
 	expect_reply(world, "empty", 200,
 		     "{\"ready\":true,\"nodes\":[" NODE_BARE
 		     "," NODE_N1("0", "0", "0") "],"
-						"\"pods\":[],\"reservations\":[]}\n");
+						"\"pods\":[],\"reservations\":[],\"quotas\":[]}\n");
 	world_ask(world, "/state?node=bare,nobody", "");
 	expect_reply(world, "one and an unknown one", 200,
 		     "{\"ready\":true,\"nodes\":[" NODE_BARE ",{\"name\":\"nobody\",\"registered\":"
 		     "false,\"slots\":{\"used\":0,\"total\":0},\"memMiB\":{\"used\":0,\"total\":0},"
 		     "\"cores\":{\"used\":0,\"total\":0},\"cards\":[]}],\"pods\":[],"
-		     "\"reservations\":[]}\n");
+		     "\"reservations\":[],\"quotas\":[]}\n");
 	world_free(world);
 }
 
@@ -56,7 +56,7 @@ static void test_not_ready(void **state)
 	world_ask(world, "/state", "");
 	expect_reply(world, "not ready", 200,
 		     "{\"ready\":false,\"notReady\":\"the list of nodes has not been read yet\","
-		     "\"nodes\":[],\"pods\":[],\"reservations\":[]}\n");
+		     "\"nodes\":[],\"pods\":[],\"reservations\":[],\"quotas\":[]}\n");
 	world_free(world);
 }
 
@@ -131,6 +131,36 @@ static void test_reservation(void **state)
 	world_free(world);
 }
 
+static void test_quotas(void **state)
+{
+	struct world *world = small_cluster();
+	struct vg_sink sink = world_sink(world);
+	struct vg_quota_info quota = { .namespace = "ns", .name = "q", .uid = "" };
+
+	(void)state;
+	world_ask(world, "/filter", "{\"Pod\":" POD("p", "u1") ",\"NodeNames\":[\"n1\"]}");
+	world_ask(world, "/state", "");
+	assert_non_null(strstr(world->reply.body,
+			       "\"quotas\":[{\"namespace\":\"ns\",\"class\":\"NVIDIA\","
+			       "\"memMiB\":{\"used\":2000},\"cores\":{\"used\":30}}]}\n"));
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0].mem_mib = 5000;
+	sink.ops->put_quota(sink.ctx, &quota);
+	quota.namespace = "a";
+	quota.hard[0] = (struct vg_total){ VG_QUOTA_NO_LIMIT, 0 };
+	sink.ops->put_quota(sink.ctx, &quota);
+	sink.ops->forbidden(sink.ctx, VG_KIND_QUOTA);
+	world_ask(world, "/state?node=bare", "");
+	assert_non_null(strstr(
+		world->reply.body,
+		"\"quotas\":[{\"namespace\":\"a\",\"class\":\"NVIDIA\",\"memMiB\":{\"used\":0},"
+		"\"cores\":{\"used\":0,\"limit\":0,\"quota\":\"q\"}},"
+		"{\"namespace\":\"ns\",\"class\":\"NVIDIA\","
+		"\"memMiB\":{\"used\":2000,\"limit\":5000,\"quota\":\"q\"},"
+		"\"cores\":{\"used\":30}}],\"quotasForbidden\":true}\n"));
+	world_free(world);
+}
+
 static void test_too_many_names(void **state)
 {
 	struct world *world = small_cluster();
@@ -150,9 +180,8 @@ static void test_too_many_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_not_ready),
-		cmocka_unit_test(test_reservation),
+		cmocka_unit_test(test_empty),          cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_reservation),    cmocka_unit_test(test_quotas),
 		cmocka_unit_test(test_too_many_names),
 	};
 

@@ -358,6 +358,117 @@ static void test_settings(void **state)
 
 /* ---- the envelope ----------------------------------------------------------------------------- */
 
+/* ---- quotas ----------------------------------------------------------------------------------- */
+
+#define GPU(count, mem)                                                                            \
+	",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"" count                                  \
+	"\",\"nvidia.com/gpumem\":\"" mem "\"}}"
+#define PARTS(inits, apps)                                                                         \
+	POD("\"schedulerName\":\"default-scheduler\",\"initContainers\":[" inits                   \
+	    "],\"containers\":[" apps "]")
+#define PATCHED "[" SCHEDULER "]"
+#define OVER(asked)                                                                                \
+	"exceeding resource quota: q of namespace ns limits limits.nvidia.com/gpumem to 10000 "    \
+	"MiB; 4000 are used, and the pod asks for " asked
+
+static void test_quota(void **state)
+{
+	static const struct row rows[] = {
+		{ "exactly full", ONE(GPU("2", "3000")), NULL, PATCHED },
+		{ "one too many on each card", ONE(GPU("2", "3001")), OVER("6002"), NULL },
+		{ "no memory is named: filter knows what half a card is",
+		  ONE(LIMITS("\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem-percentage\":\"50\"")),
+		  NULL, PATCHED },
+		{ "an init container by itself",
+		  PARTS("{\"name\":\"i\"" GPU("1", "7000") "}",
+			"{\"name\":\"a\"" GPU("1", "3000") "}"),
+		  OVER("7000"), NULL },
+		{ "two init containers run one after the other",
+		  PARTS("{\"name\":\"i\"" GPU("1", "5000") "},{\"name\":\"j\"" GPU("1", "5000") "}",
+			"{\"name\":\"a\"" GPU("1", "3000") "}"),
+		  NULL, PATCHED },
+		{ "a sidecar runs beside them",
+		  PARTS("{\"name\":\"i\",\"restartPolicy\":\"Always\"" GPU(
+				"1", "1500") "},{\"name\":\"j\"" GPU("1", "5000") "}",
+			"{\"name\":\"a\"" GPU("1", "3000") "}"),
+		  OVER("6500"), NULL },
+		{ "apps run together",
+		  PARTS("{\"name\":\"i\"" GPU("1", "5000") "}",
+			"{\"name\":\"a\"" GPU("1", "3000") "},{\"name\":\"b\"" GPU("1",
+										   "3001") "}"),
+		  OVER("6001"), NULL },
+		{ "cores",
+		  ONE(LIMITS("\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem\":\"1\","
+			     "\"nvidia.com/gpucores\":\"90\"")),
+		  "exceeding resource quota: p of namespace ns limits limits.nvidia.com/gpucores "
+		  "to 150 percent; 70 are used, and the pod asks for 90",
+		  NULL },
+		{ "cores that we add ourselves: whole cards",
+		  ONE(LIMITS("\"nvidia.com/gpu\":\"1\"")),
+		  "exceeding resource quota: p of namespace ns limits limits.nvidia.com/gpucores "
+		  "to 150 percent; 70 are used, and the pod asks for 100",
+		  NULL },
+		{ "no cards", ONE(""), NULL, "" },
+	};
+	struct world *world = world_new();
+	struct vg_sink sink = world_sink(world);
+	struct vg_quota_info quota = { .namespace = "ns", .name = "q", .uid = "" };
+
+	(void)state;
+	world_ready(world);
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0].mem_mib = 10000;
+	sink.ops->put_quota(sink.ctx, &quota);
+	quota.name = "p";
+	quota.hard[0] = (struct vg_total){ 11000, 150 };
+	sink.ops->put_quota(sink.ctx, &quota);
+	/* In the request's namespace, which the object above does not have; this one is not asked. */
+	quota.namespace = "";
+	quota.hard[0].mem_mib = 0;
+	sink.ops->put_quota(sink.ctx, &quota);
+	world_pod(world,
+		  "{\"metadata\":{\"name\":\"o\",\"namespace\":\"ns\",\"uid\":\"u\","
+		  "\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,4000,"
+		  "70:;\"}},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\"}]}}");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check(world, &rows[i]);
+	/* Used up, and an explicit 0: nothing passes; without the quotas all does. */
+	quota.namespace = "ns";
+	quota.hard[0] = (struct vg_total){ 0, VG_QUOTA_NO_LIMIT };
+	sink.ops->put_quota(sink.ctx, &quota);
+	check(world, &(struct row){ "zero", ONE(GPU("1", "1")),
+				    "exceeding resource quota: p of namespace ns limits "
+				    "limits.nvidia.com/gpumem to 0 MiB; 4000 are used, and the pod "
+				    "asks for 1",
+				    NULL });
+	sink.ops->delete_quota(sink.ctx, "ns", "p");
+	sink.ops->delete_quota(sink.ctx, "ns", "q");
+	check(world, &(struct row){ "none", ONE(GPU("1", "900000")), NULL, PATCHED });
+	world_free(world);
+}
+
+/* A class whose memory is counted in larger units: the limit, too. */
+static void test_quota_units(void **state)
+{
+	struct world *world = world_new();
+	struct vg_sink sink = world_sink(world);
+	struct vg_quota_info quota = { .namespace = "ns", .name = "q", .uid = "" };
+
+	(void)state;
+	world->classes.item[0].mem_factor = 256;
+	world_ready(world);
+	vg_quota_unlimited(quota.hard);
+	quota.hard[0].mem_mib = 2560;
+	sink.ops->put_quota(sink.ctx, &quota);
+	check(world, &(struct row){ "10 units", ONE(GPU("1", "10")), NULL, PATCHED });
+	check(world, &(struct row){ "11 units", ONE(GPU("1", "11")),
+				    "exceeding resource quota: q of namespace ns limits "
+				    "limits.nvidia.com/gpumem to 2560 MiB; 0 are used, and the pod "
+				    "asks for 2816",
+				    NULL });
+	world_free(world);
+}
+
 static void test_envelopes(void **state)
 {
 	static const struct {
@@ -492,6 +603,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),     cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_quota),     cmocka_unit_test(test_quota_units),
 		cmocka_unit_test(test_envelopes), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_captured),
 	};

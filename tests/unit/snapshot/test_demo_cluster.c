@@ -176,7 +176,7 @@ static void test_demo_cluster(void **state)
 	vg_arena_init(&demo.arena);
 	if (vg_snapshot_load("config/demo-cluster.yaml", &demo.classes, sink, &snapshot, &err) < 0)
 		fail_msg("%s", err.msg);
-	assert_int_equal(demo.lists_ended, 2);
+	assert_int_equal(demo.lists_ended, VG_KIND_COUNT);
 	assert_int_equal(demo.nodes, 6);
 	assert_int_equal(demo.nodes_without_cards, 1);
 	assert_int_equal(demo.card_count, 26);

@@ -22,7 +22,9 @@
 
 static const char *kind_name(enum vg_kind kind)
 {
-	return kind == VG_KIND_NODE ? "nodes" : "pods";
+	static const char *const names[VG_KIND_COUNT] = { "nodes", "pods", "quotas" };
+
+	return names[kind];
 }
 
 static void on_begin(void *ctx, enum vg_kind kind)
@@ -63,6 +65,13 @@ static void on_pod(void *ctx, const struct vg_pod *pod)
 		    or_dash(value[VG_ANNO_POD_BIND_PHASE]));
 }
 
+static void on_quota(void *ctx, const struct vg_quota_info *quota)
+{
+	vg_buf_addf(ctx, "quota %s/%s mem=%lld version=%llu problem=%s\n", quota->namespace,
+		    quota->name, (long long)quota->hard[0].mem_mib,
+		    (unsigned long long)quota->resource_version, or_dash(quota->problem));
+}
+
 static void on_delete_node(void *ctx, const char *name)
 {
 	vg_buf_addf(ctx, "delete node %s\n", name);
@@ -89,6 +98,7 @@ static const struct vg_sink_ops recorder = {
 	.list_abort = on_abort,
 	.put_node = on_node,
 	.put_pod = on_pod,
+	.put_quota = on_quota,
 	.delete_node = on_delete_node,
 	.delete_pod = on_delete_pod,
 	.malformed = on_malformed,
@@ -205,6 +215,47 @@ static void test_files(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct world world;
 		struct vg_err err = { 0 };
+		char *want;
+
+		if (world_load(&world, rows[i].text, &err) < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+		want = vg_printf("%sbegin quotas\nend quotas\n", rows[i].want);
+		expect_heard(&world, want);
+		free(want);
+		world_release(&world);
+	}
+}
+
+/* They come last, wherever they stand in the file. */
+static void test_quotas(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *want;
+	} rows[] = {
+		{ "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\","
+		  "\"kind\":\"ResourceQuota\",\"metadata\":{\"name\":\"q\",\"namespace\":\"x\","
+		  "\"resourceVersion\":\"12\"},\"spec\":{\"hard\":{"
+		  "\"limits.nvidia.com/gpumem\":\"500\"}}}," POD_P "," NODE_A "]}",
+		  HEARD "begin quotas\nquota x/q mem=500 version=12 problem=-\nend quotas\n" },
+		{ "kind: ResourceQuotaList\napiVersion: v1\nitems:\n"
+		  "- metadata: {name: a, namespace: x}\n  spec: {hard: {limits.nvidia.com/gpumem: "
+		  "1.5}}\n"
+		  "- metadata: {name: b, namespace: x}\n  spec: 5\n- none\n",
+		  NOTHING
+		  "begin quotas\nquota x/a mem=9223372036854775807 version=0 "
+		  "problem=limits.nvidia.com/gpumem \"1.5\" is not a whole number, and is not "
+		  "looked at\n"
+		  "malformed quotas x/b (f:6): ResourceQuota x/b: spec is a number, not an object\n"
+		  "malformed quotas f:8: is not an object\nend quotas\n" },
+		{ "{\"apiVersion\":\"example.com/v1\",\"kind\":\"ResourceQuota\"}",
+		  NOTHING "begin quotas\nend quotas\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world world;
+		struct vg_err err = { 0 };
 
 		if (world_load(&world, rows[i].text, &err) < 0)
 			fail_msg("row %zu: %s", i, err.msg);
@@ -224,13 +275,14 @@ static void test_errors(void **state)
 		{ "\n\n{\"a\": 1,\n \"b\": }", "f:4: unexpected token near '}'" },
 		{ NODE_A "\n\n{", "f:3: string or '}' expected near end of file" },
 		{ "{\"a\":1,\"a\":2}", "f:1: duplicate object key near '\"a\"'" },
-		{ NODE_A "\n{\"items\": []}", "f:2: no Kubernetes object; wanted is what kubectl "
-					      "get nodes,pods -A -o json (or -o yaml) prints" },
+		{ NODE_A "\n{\"items\": []}",
+		  "f:2: no Kubernetes object; wanted is what kubectl "
+		  "get nodes,pods,resourcequotas -A -o json (or -o yaml) prints" },
 		{ "[]",
-		  "f:1: no Kubernetes object; wanted is what kubectl get nodes,pods -A -o json "
+		  "f:1: no Kubernetes object; wanted is what kubectl get nodes,pods,resourcequotas -A -o json "
 		  "(or -o yaml) prints" },
 		{ "NAME STATUS\na Ready\n",
-		  "f:1: no Kubernetes object; wanted is what kubectl get nodes,pods "
+		  "f:1: no Kubernetes object; wanted is what kubectl get nodes,pods,resourcequotas "
 		  "-A -o json (or -o yaml) prints" },
 		{ "kind: List\nitems: {}\n", "f:1: a List without a list of items" },
 		{ "{\"apiVersion\":\"v1\",\"kind\":\"PodList\"}",
@@ -241,7 +293,7 @@ static void test_errors(void **state)
 		  "\"items\":[]}",
 		  "f:1: is one page of a longer list (metadata.continue); save all of it with "
 		  "kubectl get "
-		  "nodes,pods -A -o json" },
+		  "nodes,pods,resourcequotas -A -o json" },
 	};
 
 	(void)state;
@@ -543,15 +595,11 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_path),
-		cmocka_unit_test(test_bind),
-		cmocka_unit_test(test_bind_plain),
-		cmocka_unit_test(test_containers_left),
-		cmocka_unit_test(test_learn),
-		cmocka_unit_test(test_learn_limit),
+		cmocka_unit_test(test_files),      cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_errors),     cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_path),       cmocka_unit_test(test_bind),
+		cmocka_unit_test(test_bind_plain), cmocka_unit_test(test_containers_left),
+		cmocka_unit_test(test_learn),      cmocka_unit_test(test_learn_limit),
 		cmocka_unit_test(test_threads),
 	};
 
