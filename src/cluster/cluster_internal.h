@@ -62,6 +62,8 @@ struct cluster_space {
 	struct vg_quota
 		quota; /* what decisions read: the tightest of each limit, and the sum of pods */
 	bool limited;  /* any limit at all */
+	bool freed;    /* more may be had than before: its pods may fit now, on any node */
+	bool in_round; /* that was so when the round began */
 	/* Names of the quotas that give the limits, by class; NULL where there is none. */
 	const char *mem_by[VG_CLASSES_MAX];
 	const char *cores_by[VG_CLASSES_MAX];
@@ -133,7 +135,7 @@ struct vg_cluster {
 	struct vg_cluster_stats stats; /* the counters; sizes are computed when asked */
 	struct ticket *due;            /* to be told after the lock is released */
 	struct vg_arena scratch;       /* for what does not outlive the lock */
-	bool freed;                    /* some node is */
+	bool freed;                    /* some node or namespace is */
 	uint64_t round;                /* of nudge.c, the current or the last one */
 	bool round_open;
 	bool round_woke; /* it has woken somebody */
@@ -176,6 +178,8 @@ struct vg_allocation vg_allocation_copy(const struct vg_allocation *from, struct
 
 /* The node has more to give than before. */
 void vg_nudge_freed(struct vg_cluster *cluster, struct cluster_node *node);
+/* The namespace may have more than before, if its quota is what kept its pods waiting. */
+void vg_nudge_space(struct vg_cluster *cluster, const char *namespace);
 /* A filter found no room for the pod, or found some. */
 void vg_nudge_refused(struct cluster_pod *pod, int64_t now_ns);
 void vg_nudge_placed(struct cluster_pod *pod);
@@ -189,6 +193,8 @@ void vg_space_settle(struct vg_cluster *cluster, struct cluster_space *space);
 void vg_space_hold(struct vg_cluster *cluster, struct cluster_pod *pod, const uint8_t *kinds,
 		   size_t kind_count, bool init_done);
 void vg_space_drop(struct vg_cluster *cluster, struct cluster_pod *pod);
+/* Whether any of the totals was larger. */
+bool vg_totals_shrank(const struct vg_total *before, const struct vg_total *now);
 struct cluster_quota *vg_quota_find(struct vg_cluster *cluster, const char *namespace,
 				    const char *name);
 struct cluster_quota *vg_quota_put(struct vg_cluster *cluster, const struct vg_quota_info *info);

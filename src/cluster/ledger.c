@@ -321,8 +321,10 @@ void vg_ledger_pod_gone(struct vg_cluster *cluster, struct cluster_pod *pod)
 		if (other != node)
 			vg_ledger_node_settle(cluster, other);
 	}
-	if (node)
+	if (node) {
 		vg_nudge_freed(cluster, node);
+		vg_nudge_space(cluster, pod->namespace);
+	}
 	vg_ledger_drop(cluster, pod);
 	vg_map_del(&cluster->pods, pod->uid);
 	if (vg_map_get(&cluster->pods_by_key, pod->key) == pod)
@@ -348,8 +350,10 @@ void vg_ledger_unreserve(struct vg_cluster *cluster, struct cluster_pod *pod)
 		vg_ledger_pod_gone(cluster, pod);
 		return;
 	}
-	if (node)
+	if (node) {
 		vg_nudge_freed(cluster, node);
+		vg_nudge_space(cluster, pod->namespace);
+	}
 	vg_ledger_drop(cluster, pod);
 	pod->state = VG_STATE_PENDING;
 	pod->since_ns = 0;

@@ -5,7 +5,7 @@
  * remember whom we refused, and when something is freed we say who fits there.
  *
  * That happens in rounds: everybody who waits is tried once on all nodes that were freed before the round
- * began. Many who wait make it take several calls, so that nobody holds the lock for long.
+ * began, and on all nodes there are when it was his namespace's quota that was eased. Many who wait make it take several calls, so that nobody holds the lock for long.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,16 @@
 void vg_nudge_freed(struct vg_cluster *cluster, struct cluster_node *node)
 {
 	node->freed = true;
+	cluster->freed = true;
+}
+
+void vg_nudge_space(struct vg_cluster *cluster, const char *namespace)
+{
+	struct cluster_space *space = vg_map_get(&cluster->spaces, namespace);
+
+	if (!space || !space->limited)
+		return;
+	space->freed = true;
 	cluster->freed = true;
 }
 
@@ -41,6 +51,7 @@ void vg_nudge_placed(struct cluster_pod *pod)
  * next one. */
 static void begin_round(struct vg_cluster *cluster)
 {
+	struct cluster_space *space;
 	struct cluster_node *node;
 	size_t cursor = 0;
 
@@ -48,15 +59,21 @@ static void begin_round(struct vg_cluster *cluster)
 		node->in_round = node->freed;
 		node->freed = false;
 	}
+	cursor = 0;
+	while ((space = vg_map_next(&cluster->spaces, &cursor))) {
+		space->in_round = space->freed;
+		space->freed = false;
+	}
 	cluster->freed = false;
 	cluster->round++;
 	cluster->round_open = true;
 	cluster->round_woke = false;
 }
 
-/* With `again`, the next round is about the same nodes once more. */
+/* With `again`, the next round is about the same nodes and namespaces once more. */
 static void end_round(struct vg_cluster *cluster, bool again)
 {
+	struct cluster_space *space;
 	struct cluster_node *node;
 	size_t cursor = 0;
 
@@ -65,33 +82,74 @@ static void end_round(struct vg_cluster *cluster, bool again)
 			vg_nudge_freed(cluster, node);
 		node->in_round = false;
 	}
+	cursor = 0;
+	while ((space = vg_map_next(&cluster->spaces, &cursor))) {
+		if (again && space->in_round)
+			vg_nudge_space(cluster, space->name);
+		space->in_round = false;
+	}
 	cluster->round_open = false;
 }
 
-static size_t list_nodes(struct vg_cluster *cluster, const struct vg_node **ret_nodes)
+/* The nodes with cards: those of the round first, then the others if it is about a namespace, too. */
+struct round_nodes {
+	const struct vg_node **list;
+	size_t freed_count;
+	size_t count;
+};
+
+static bool is_about_spaces(const struct vg_cluster *cluster)
 {
-	struct cluster_node *node;
+	const struct cluster_space *space;
 	size_t cursor = 0;
-	size_t count = 0;
+
+	while ((space = vg_map_next(&cluster->spaces, &cursor)))
+		if (space->in_round)
+			return true;
+	return false;
+}
+
+static void add_nodes(const struct vg_cluster *cluster, bool in_round, struct round_nodes *nodes)
+{
+	const struct cluster_node *node;
+	size_t cursor = 0;
 
 	while ((node = vg_map_next(&cluster->nodes, &cursor)))
-		if (node->in_round && node->view.card_count)
-			ret_nodes[count++] = &node->view;
-	return count;
+		if (node->in_round == in_round && node->view.card_count)
+			nodes->list[nodes->count++] = &node->view;
+}
+
+static struct round_nodes list_nodes(const struct vg_cluster *cluster, struct vg_arena *arena)
+{
+	struct round_nodes nodes = { 0 };
+
+	nodes.list = vg_arena_new_array(arena, cluster->nodes.used, sizeof(*nodes.list));
+	add_nodes(cluster, true, &nodes);
+	nodes.freed_count = nodes.count;
+	if (is_about_spaces(cluster))
+		add_nodes(cluster, false, &nodes);
+	return nodes;
 }
 
 static bool fits_now(struct vg_cluster *cluster, const struct cluster_pod *pod,
-		     const struct vg_node *const *nodes, size_t count)
+		     const struct round_nodes *nodes)
 {
+	const struct cluster_space *space = vg_map_get(&cluster->spaces, pod->namespace);
 	const struct vg_models models = { cluster->models, cluster->model_count };
 	struct vg_decision decision;
+	struct vg_quota room;
 
 	vg_arena_clear(&cluster->scratch);
-	vg_decide(&(struct vg_decide_args){ .models = &models,
-					    .request = pod->request,
-					    .candidates = nodes,
-					    .candidate_count = count },
-		  &cluster->scratch, &decision);
+	vg_decide(
+		&(struct vg_decide_args){
+			.models = &models,
+			.request = pod->request,
+			.quota = vg_quota_for(cluster, pod->namespace, pod, &room),
+			.candidates = nodes->list,
+			.candidate_count =
+				space && space->in_round ? nodes->count : nodes->freed_count,
+		},
+		&cluster->scratch, &decision);
 	return decision.found;
 }
 
@@ -144,9 +202,8 @@ size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_are
 		       struct vg_wake **ret_list)
 {
 	struct vg_wake *list = vg_arena_new_array(arena, VG_WAKE_MAX, sizeof(*list));
-	const struct vg_node **nodes;
+	struct round_nodes nodes;
 	struct cluster_pod **pods;
-	size_t node_count;
 	size_t pod_count;
 	size_t turns; /* pods that this call decides about */
 	size_t woken = 0;
@@ -163,15 +220,14 @@ size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_are
 		begin_round(cluster);
 	pods = vg_arena_new_array(arena, cluster->pods.used, sizeof(*pods));
 	pod_count = list_refused(cluster, now_ns, pods, &some_later);
-	nodes = vg_arena_new_array(arena, cluster->nodes.used, sizeof(*nodes));
-	node_count = list_nodes(cluster, nodes);
+	nodes = list_nodes(cluster, arena);
 	/* Filters wait for the lock meanwhile. */
-	turns = node_count ? VG_WAKE_LOOKS / node_count + 1 : 0;
+	turns = nodes.count ? VG_WAKE_LOOKS / nodes.count + 1 : 0;
 	if (turns > VG_WAKE_DECISIONS)
 		turns = VG_WAKE_DECISIONS;
 	for (i = 0; i < pod_count && i < turns && woken < VG_WAKE_MAX; i++) {
 		pods[i]->round = cluster->round;
-		if (!fits_now(cluster, pods[i], nodes, node_count))
+		if (!fits_now(cluster, pods[i], &nodes))
 			continue;
 		note_wake(pods[i], now_ns);
 		list[woken++] = (struct vg_wake){
@@ -183,7 +239,7 @@ size_t vg_cluster_wake(struct vg_cluster *cluster, int64_t now_ns, struct vg_are
 	cluster->stats.woken += woken;
 	cluster->round_woke = cluster->round_woke || woken;
 	/* Who was woken, now or too short a time ago, gets his chance at the same nodes once more. */
-	if (i == pod_count || !node_count)
+	if (i == pod_count || !nodes.count)
 		end_round(cluster, some_later || cluster->round_woke);
 	vg_cluster_unlock(cluster);
 	return woken;

@@ -91,6 +91,7 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 	}
 	if (before) {
 		vg_nudge_freed(cluster, before);
+		vg_nudge_space(cluster, request->namespace);
 		vg_ledger_node_settle(cluster, before);
 	}
 	fill_placement(&decision, arena, ret_placement);
@@ -108,6 +109,7 @@ void vg_cluster_rank(struct vg_cluster *cluster, const struct vg_request *reques
 	struct vg_decision decision;
 	struct vg_models models;
 	struct cluster_pod *pod;
+	struct vg_quota room;
 	int64_t started_ns;
 
 	vg_cluster_lock(cluster);
@@ -124,6 +126,8 @@ void vg_cluster_rank(struct vg_cluster *cluster, const struct vg_request *reques
 	models = (struct vg_models){ cluster->models, cluster->model_count };
 	vg_decide(&(struct vg_decide_args){ .models = &models,
 					    .request = request,
+					    .quota = vg_quota_for(cluster, request->namespace, pod,
+								  &room),
 					    .candidates = candidates,
 					    .candidate_count = node_count,
 					    .evaluate_all = true },

@@ -64,6 +64,14 @@ void vg_space_drop(struct vg_cluster *cluster, struct cluster_pod *pod)
 	pod->totals = NULL;
 }
 
+bool vg_totals_shrank(const struct vg_total *before, const struct vg_total *now)
+{
+	for (size_t i = 0; i < VG_CLASSES_MAX; i++)
+		if (now[i].mem_mib < before[i].mem_mib || now[i].cores < before[i].cores)
+			return true;
+	return false;
+}
+
 /* ---- what is allowed -------------------------------------------------------------------------- */
 
 /* The tightest limit of each kind counts, as it does for Kubernetes' own quotas. */
@@ -78,8 +86,11 @@ static void tighten(int64_t *limit, const char **name, int64_t other, const char
 	*name = other_name;
 }
 
-static void sum_up(struct cluster_space *space)
+static void sum_up(struct vg_cluster *cluster, struct cluster_space *space)
 {
+	struct vg_total before[VG_CLASSES_MAX];
+
+	memcpy(before, space->quota.hard, sizeof(before));
 	vg_quota_unlimited(space->quota.hard);
 	memset(space->mem_by, 0, sizeof(space->mem_by));
 	memset(space->cores_by, 0, sizeof(space->cores_by));
@@ -93,6 +104,9 @@ static void sum_up(struct cluster_space *space)
 				quota->name);
 		}
 	}
+	/* Also where the last limit went: `limited` is still that of before. */
+	if (vg_totals_shrank(space->quota.hard, before))
+		vg_nudge_space(cluster, space->name);
 	space->limited = vg_quota_limits(space->quota.hard);
 }
 
@@ -122,7 +136,7 @@ struct cluster_quota *vg_quota_put(struct vg_cluster *cluster, const struct vg_q
 	memcpy(quota->hard, info->hard, sizeof(quota->hard));
 	free(quota->problem);
 	quota->problem = info->problem ? vg_strdup(info->problem) : NULL;
-	sum_up(quota->space);
+	sum_up(cluster, quota->space);
 	return quota;
 }
 
@@ -137,7 +151,7 @@ void vg_quota_gone(struct vg_cluster *cluster, struct cluster_quota *quota)
 	free(quota->name);
 	free(quota->problem);
 	free(quota);
-	sum_up(space);
+	sum_up(cluster, space);
 	vg_space_settle(cluster, space);
 }
 

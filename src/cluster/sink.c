@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -143,7 +144,10 @@ static void bound(struct vg_cluster *cluster, struct cluster_pod *entry, const s
 	bool was_allocating = entry->state == VG_STATE_BOUND && entry->allocating;
 	uint8_t *kinds = vg_arena_new_array(&cluster->scratch, pod->container_count, 1);
 	struct vg_sums sums = node->view.sums;
+	struct vg_total totals[VG_CLASSES_MAX] = { 0 };
 
+	if (entry->totals)
+		memcpy(totals, entry->totals, sizeof(totals));
 	for (size_t i = 0; i < pod->container_count; i++)
 		kinds[i] = (uint8_t)pod->containers[i].kind;
 	vg_ledger_hold(cluster, entry, node, allocation, kinds, pod->container_count,
@@ -164,6 +168,8 @@ static void bound(struct vg_cluster *cluster, struct cluster_pod *entry, const s
 	    node->view.sums.cores_used < sums.cores_used ||
 	    node->view.sums.slots_used < sums.slots_used)
 		vg_nudge_freed(cluster, node);
+	if (vg_totals_shrank(totals, entry->totals))
+		vg_nudge_space(cluster, entry->namespace);
 	vg_nudge_placed(entry);
 	if (before && before != node) {
 		vg_nudge_freed(cluster, before);

@@ -14,6 +14,14 @@ import harness
 from harness import Case, wait_until
 
 
+KINDS = ("nodes", "pods", "resourcequotas")
+
+
+def each(number):
+    """A counter that is the same for every kind."""
+    return {kind: number for kind in KINDS}
+
+
 def fill(case, nodes=3, pods=10):
     for i in range(nodes):
         case.fake.store.create("nodes", {"metadata": {"name": f"n{i}"}})
@@ -32,10 +40,10 @@ def watches(case, kind="pods", count=1):
 
 
 def following(case):
-    """Until the first list is over and both watches stand."""
+    """Until the first lists are over and all watches stand."""
     case.wait_equal()
-    watches(case, "nodes")
-    watches(case, "pods")
+    for kind in KINDS:
+        watches(case, kind)
 
 
 def churn(store, rng, rounds, prefix="churn"):
@@ -66,7 +74,7 @@ def churn(store, rng, rounds, prefix="churn"):
 def test_empty_cluster():
     with Case() as case:
         driver = case.start()
-        wait_until(lambda: len(driver.said("list_end")) == 2, "two empty lists")
+        wait_until(lambda: len(driver.said("list_end")) == 3, "three empty lists")
         case.fake.store.create("nodes", {"metadata": {"name": "first"}})
         case.wait_equal()
 
@@ -77,12 +85,12 @@ def test_pages_then_events():
         driver = case.start()
         following(case)
         lists = case.fake.requests("list")
-        assert len(lists) == 2 + 3, [entry["path"] for entry in lists]
+        assert len(lists) == 2 + 3 + 1, [entry["path"] for entry in lists]
         assert all("limit=500" in entry["path"] for entry in lists)
-        assert len(driver.said("list_begin")) == 2
+        assert len(driver.said("list_begin")) == 3
         churn(case.fake.store, random.Random(1), 300)
         case.wait_equal()
-        assert len(case.fake.requests("list")) == 5, "events need no list"
+        assert len(case.fake.requests("list")) == 6, "events need no list"
         assert lists[0]["agent"].startswith("kube-vgpu/")
 
 
@@ -97,8 +105,8 @@ def test_watch_asks_for_bookmarks_and_an_end():
             seconds.add(int(entry["path"].split("timeoutSeconds=")[1].split("&")[0]))
         assert seconds <= {1, 2}, seconds
         stats = case.driver.stats()
-        assert stats["watch_restarts"] == {"nodes": 0, "pods": 0}, stats
-        assert stats["lists"] == {"nodes": 1, "pods": 1}, stats
+        assert stats["watch_restarts"] == each(0), stats
+        assert stats["lists"] == each(1), stats
 
 
 def test_heard_when_nothing_happens():
@@ -143,7 +151,7 @@ def test_events_in_small_pieces_with_utf8():
         case.fake.store.create("pods", pod("utf", annotations={"t": "é🍌\u2028" * 50}))
         churn(case.fake.store, random.Random(2), 20)
         case.wait_equal()
-        assert case.driver.stats()["malformed"] == {"nodes": 0, "pods": 0}
+        assert case.driver.stats()["malformed"] == each(0)
 
 
 def test_slow_pieces():
@@ -237,7 +245,7 @@ def test_half_open_watch():
         case.wait_equal()
         assert time.monotonic() - began < 5
         stats = driver.stats()
-        assert stats["watch_restarts"] == {"nodes": 1, "pods": 1}, stats
+        assert stats["watch_restarts"] == each(1), stats
         assert stats["lists"]["pods"] == 1, stats
 
 
@@ -279,7 +287,7 @@ def test_watch_without_bookmarks_is_no_silence():
         driver = case.start()
         watches(case, count=4)
         stats = driver.stats()
-        assert stats["watch_restarts"] == {"nodes": 0, "pods": 0}, stats
+        assert stats["watch_restarts"] == each(0), stats
         assert len(driver.said("heard", "pods")) >= 3, "a watch that ends in order was heard"
 
 
@@ -382,7 +390,7 @@ def test_bookmarks_save_a_list():
         case.fake.drop()
         watches(case, "nodes", len(case.fake.requests("watch", "nodes")) + 2)
         case.wait_equal()
-        assert driver.stats()["lists"] == {"nodes": 1, "pods": 1}
+        assert driver.stats()["lists"] == each(1)
 
 
 def test_list_from_a_server_that_is_behind():

@@ -159,6 +159,52 @@ static void test_refused_before_it_was_seen(void **state)
 	fixture_release(&f);
 }
 
+/* What is freed is no card but the namespace's room: on any node. */
+static void test_quota_eases(void **state)
+{
+	struct vg_pod *pod;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, false);
+	put_node(&f, "n1", 1);
+	put_node(&f, "n2", 1);
+	put_quota(&f, "default", "q", 5000, VG_QUOTA_NO_LIMIT);
+	pod = fixture_bound(&f, "a", "ua", "n1", "GPU-n1-0,NVIDIA,5000,10:;", "success");
+	put_pod(&f, pod);
+	put_pod(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10));
+	assert_null(place(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10), n12, 2, 1 * S, NULL));
+	assert_string_equal(woken(&f, 2 * S), "");
+	/* Shown again as it is: nothing is freed. */
+	put_pod(&f, pod);
+	put_quota(&f, "default", "q", 4000, VG_QUOTA_NO_LIMIT);
+	assert_string_equal(woken(&f, 3 * S), "");
+	/* Cards are free all the time; now the quota has room. n1 is not there any more. */
+	put_quota(&f, "default", "q", 7000, VG_QUOTA_NO_LIMIT);
+	f.sink.ops->delete_node(f.sink.ctx, "n1");
+	assert_string_equal(woken(&f, 4 * S), "b");
+	/* It went elsewhere and came back; the quota goes altogether. */
+	put_quota(&f, "default", "q", 5000, VG_QUOTA_NO_LIMIT);
+	assert_string_equal(woken(&f, 60 * S), "");
+	f.sink.ops->delete_quota(f.sink.ctx, "default", "q");
+	assert_string_equal(woken(&f, 61 * S), "b");
+	fixture_release(&f);
+
+	/* A pod of the namespace ends on a node that the other one may not use: another one will do. */
+	fixture_init(&f, false);
+	put_node(&f, "n1", 1);
+	put_node(&f, "n2", 1);
+	put_quota(&f, "default", "q", 5000, VG_QUOTA_NO_LIMIT);
+	put_pod(&f, fixture_bound(&f, "a", "ua", "n1", "GPU-n1-0,NVIDIA,5000,10:;", "success"));
+	put_pod(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10));
+	assert_null(place(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10), n12, 2, 1 * S, NULL));
+	assert_string_equal(woken(&f, 2 * S), "");
+	f.sink.ops->delete_node(f.sink.ctx, "n1");
+	f.sink.ops->delete_pod(f.sink.ctx, "default", "a", "ua");
+	assert_string_equal(woken(&f, 3 * S), "b");
+	fixture_release(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +214,7 @@ int main(void)
 		cmocka_unit_test(test_woken_in_vain),
 		cmocka_unit_test(test_the_rest_has_its_turn),
 		cmocka_unit_test(test_refused_before_it_was_seen),
+		cmocka_unit_test(test_quota_eases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

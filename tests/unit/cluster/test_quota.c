@@ -257,6 +257,32 @@ static bool simulate(struct fixture *f, const struct vg_pod *pod)
 	return placement.found;
 }
 
+/* Ranked mode: the nodes that fit, before anything is reserved. */
+static void test_ranked(void **state)
+{
+	struct vg_placement placement;
+	struct vg_request request;
+	struct vg_policy policy;
+	struct fixture f;
+	float *scores;
+
+	(void)state;
+	fixture_init(&f, false);
+	put_node(&f, "n1", 1);
+	put_quota(&f, "default", "q", 5000, NONE);
+	vg_policy_parse("binpack", "spread", &policy);
+	for (int mem = 5000; mem <= 5001; mem++) {
+		const struct vg_pod *pod = fixture_pod(&f, "a", "uid-a", 1, mem, 1);
+
+		assert_int_equal(
+			vg_request_parse(pod, &f.classes, &policy, &f.arena, &request, NULL), 0);
+		vg_cluster_rank(f.cluster, &request, n1, 1, &f.arena, &placement, &scores);
+		assert_int_equal(placement.found, mem == 5000);
+	}
+	assert_string_equal(quotas(&f), "default=0/5000(q),0/-");
+	fixture_release(&f);
+}
+
 static void test_simulation(void **state)
 {
 	struct fixture f;
@@ -379,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_no_drift),
 		cmocka_unit_test(test_init_containers_are_released),
 		cmocka_unit_test(test_who_is_limited),
+		cmocka_unit_test(test_ranked),
 		cmocka_unit_test(test_simulation),
 		cmocka_unit_test(test_late_decision),
 		cmocka_unit_test(test_forbidden),

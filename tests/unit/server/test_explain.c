@@ -449,14 +449,10 @@ static void test_order_by_policy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_placed),
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_without_decision),
-		cmocka_unit_test(test_bad_questions),
-		cmocka_unit_test(test_order_and_limit),
+		cmocka_unit_test(test_placed),          cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_quota),           cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_forms),           cmocka_unit_test(test_without_decision),
+		cmocka_unit_test(test_bad_questions),   cmocka_unit_test(test_order_and_limit),
 		cmocka_unit_test(test_order_by_policy),
 	};
 
