@@ -4,9 +4,9 @@
  * mutable state that threads share; every function here may be called from any thread, and none of them
  * waits for anything but the one mutex, which is held for a decision at most.
  *
- * The ledger is a function of the pods and nodes that the source reported. What this process adds are
- * reservations, which count against cards and quotas alike: a filter's decision counts at once, and lapses when the pod is filtered again, deleted,
- * or not bound in time.
+ * The ledger is a function of the pods, nodes and quotas that the source reported. What this process adds
+ * are reservations: a filter's decision counts at once, against cards and quotas alike, and lapses when the
+ * pod is filtered again, deleted, or not bound in time.
  *
  *	a pod's life here:  (filter) RESERVED -> (bind) BINDING -> (API server said yes) BOUND
  *	                    put_pod with spec.nodeName and an allocation: BOUND, whatever was before

@@ -55,6 +55,14 @@ static void on_pod(void *ctx, const struct vg_pod *pod)
 		seen->pods[seen->pod_count++] = vg_pod_copy(pod, &seen->arena);
 }
 
+static void on_quota(void *ctx, const struct vg_quota_info *quota)
+{
+	(void)ctx;
+	assert(quota->namespace[0] && quota->name[0]);
+	for (size_t i = 0; i < VG_CLASSES_MAX; i++)
+		assert(quota->hard[i].mem_mib >= 0 && quota->hard[i].cores >= 0);
+}
+
 static void on_malformed(void *ctx, enum vg_kind kind, const char *what, const char *why)
 {
 	(void)ctx;
@@ -104,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.list_end = on_end,
 		.put_node = on_node,
 		.put_pod = on_pod,
+		.put_quota = on_quota,
 		.delete_pod = on_delete_pod,
 		.malformed = on_malformed,
 	};

@@ -19,6 +19,7 @@
 #include "device/class.h"
 #include "device/node.h"
 #include "device/pod.h"
+#include "device/quota.h"
 #include "kube/decoder_internal.h"
 
 /* Small, so that the fuzzer reaches them. */
@@ -38,6 +39,7 @@ struct record {
 
 static void decode_object(const struct record *record, const json_t *object)
 {
+	struct vg_quota_info quota;
 	struct vg_node_info node;
 	struct vg_arena arena;
 	struct vg_pod pod;
@@ -45,6 +47,7 @@ static void decode_object(const struct record *record, const json_t *object)
 	vg_arena_init(&arena);
 	vg_pod_decode(object, record->classes, &arena, &pod, NULL);
 	vg_node_decode(object, record->classes, &arena, &node, NULL);
+	vg_quota_decode(object, record->classes, &arena, &quota, NULL);
 	vg_arena_release(&arena);
 }
 

@@ -185,13 +185,13 @@ def test_new_certificate_means_new_connections():
             case.wait_equal()
             wait_until(lambda: len(case.fake.requests("watch")) >= 6, "a few watches")
             before = {entry["peer"] for entry in case.fake.requests()}
-            assert len(before) <= 3, "connections are used again"
+            assert len(before) <= 4, "connections are used again"
             replace(key, new_key)
             replace(cert, new_cert)
             wait_until(lambda: driver.log().count("a credential was read again") == 2, "the files")
             count = len(case.fake.requests())
-            wait_until(lambda: len(case.fake.requests()) >= count + 4, "more watches")
-            after = {entry["peer"] for entry in case.fake.requests()[count + 2:]}
+            wait_until(lambda: len(case.fake.requests()) >= count + 6, "more watches")
+            after = {entry["peer"] for entry in case.fake.requests()[count + 3:]}
             assert not before & after, (before, after)
             case.fake.store.create("pods", {"metadata": {"name": "late"}})
             case.wait_equal()
