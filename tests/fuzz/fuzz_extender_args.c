@@ -110,6 +110,8 @@ static void fill(struct vg_cluster *cluster)
 	sink.ops->list_end(sink.ctx, VG_KIND_NODE);
 	sink.ops->list_begin(sink.ctx, VG_KIND_POD);
 	sink.ops->list_end(sink.ctx, VG_KIND_POD);
+	sink.ops->list_begin(sink.ctx, VG_KIND_QUOTA);
+	sink.ops->list_end(sink.ctx, VG_KIND_QUOTA);
 }
 
 static bool is_map_or_null(const json_t *value)

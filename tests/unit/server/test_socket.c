@@ -90,6 +90,8 @@ static void fill(void)
 	sink.ops->list_end(sink.ctx, VG_KIND_NODE);
 	sink.ops->list_begin(sink.ctx, VG_KIND_POD);
 	sink.ops->list_end(sink.ctx, VG_KIND_POD);
+	sink.ops->list_begin(sink.ctx, VG_KIND_QUOTA);
+	sink.ops->list_end(sink.ctx, VG_KIND_QUOTA);
 }
 
 static int start(void **state)
