@@ -183,6 +183,8 @@ static void test_quota_eases(void **state)
 	put_quota(&f, "default", "q", 7000, VG_QUOTA_NO_LIMIT);
 	f.sink.ops->delete_node(f.sink.ctx, "n1");
 	assert_string_equal(woken(&f, 4 * S), "b");
+	/* In vain: once more for the same reason. */
+	assert_string_equal(woken(&f, 6 * S), "b");
 	/* It went elsewhere and came back; the quota goes altogether. */
 	put_quota(&f, "default", "q", 5000, VG_QUOTA_NO_LIMIT);
 	assert_string_equal(woken(&f, 60 * S), "");
@@ -205,6 +207,37 @@ static void test_quota_eases(void **state)
 	fixture_release(&f);
 }
 
+/* The init containers of another pod end. Nothing is freed on a card, since its node is not there. */
+static void test_quota_after_init(void **state)
+{
+	struct vg_container containers[2];
+	struct vg_pod *pod;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, false);
+	put_node(&f, "n2", 1);
+	put_quota(&f, "default", "q", 5000, VG_QUOTA_NO_LIMIT);
+	pod = fixture_bound(&f, "a", "ua", "n1",
+			    "GPU-n1-0,NVIDIA,5000,10:;GPU-n1-0,NVIDIA,1000,10:;", "success");
+	containers[0] = pod->containers[0];
+	containers[1] = pod->containers[0];
+	containers[0].kind = VG_CONTAINER_INIT;
+	pod->containers = containers;
+	pod->container_count = 2;
+	pod->init_count = 1;
+	put_pod(&f, pod);
+	put_pod(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10));
+	assert_null(place(&f, fixture_pod(&f, "b", "ub", 1, 2000, 10), n12, 2, 1 * S, NULL));
+	assert_string_equal(woken(&f, 2 * S), "");
+	put_pod(&f, pod);
+	assert_string_equal(woken(&f, 3 * S), "");
+	pod->init_done = true;
+	put_pod(&f, pod);
+	assert_string_equal(woken(&f, 4 * S), "b");
+	fixture_release(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_the_rest_has_its_turn),
 		cmocka_unit_test(test_refused_before_it_was_seen),
 		cmocka_unit_test(test_quota_eases),
+		cmocka_unit_test(test_quota_after_init),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
