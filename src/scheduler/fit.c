@@ -72,11 +72,12 @@ static inline bool uuid_ok(const struct vg_want_plan *want, const char *uuid)
 /*
  * The reason of the first check that fails, or VG_CARD_OK; and whether the card would pass if nobody
  * were on it. The second question begins where the first one ended, since what passes on a used card
- * passes on an empty one.
+ * passes on an empty one. Inlined into both loops below, which is a third of the time of a decision that
+ * fits nowhere.
  */
-static inline uint8_t check_card(const struct vg_want_plan *want, const struct quota_room *quota,
-				 const struct vg_card *card, const struct vg_own_use *own,
-				 bool *ret_possible)
+__attribute__((always_inline)) static inline uint8_t
+check_card(const struct vg_want_plan *want, const struct quota_room *quota,
+	   const struct vg_card *card, const struct vg_own_use *own, bool *ret_possible)
 {
 	struct use use = use_of(card, own);
 	uint8_t reason;
@@ -105,7 +106,7 @@ static inline uint8_t check_card(const struct vg_want_plan *want, const struct q
 	return reason;
 }
 
-/* Inlined twice: most namespaces have no quota, and then there is nothing to check. */
+/* Most namespaces have no quota, and then there is nothing to check. */
 __attribute__((always_inline)) static inline void
 check_each(struct vg_card_set *set, const struct vg_want_plan *restrict want,
 	   const struct quota_room *restrict quota)
@@ -127,17 +128,23 @@ check_each(struct vg_card_set *set, const struct vg_want_plan *restrict want,
 	set->possible_count = possible_count;
 }
 
+/* Apart, so that the loop without a quota has the registers to itself. */
+__attribute__((noinline)) static void check_cards_and_quota(const struct vg_fit *fit,
+							    struct vg_card_set *set,
+							    const struct vg_want_plan *want)
+{
+	struct quota_room room = quota_room(fit, want);
+
+	check_each(set, want, &room);
+}
+
 static void check_cards(const struct vg_fit *fit, struct vg_card_set *set,
 			const struct vg_want_plan *want)
 {
-	struct quota_room room;
-
-	if (!fit->quota) {
+	if (fit->quota)
+		check_cards_and_quota(fit, set, want);
+	else
 		check_each(set, want, &no_quota);
-		return;
-	}
-	room = quota_room(fit, want);
-	check_each(set, want, &room);
 }
 
 /* ---- tracing ---------------------------------------------------------------------------------- */
