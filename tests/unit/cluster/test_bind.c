@@ -309,6 +309,30 @@ static void test_deleted_while_waiting_and_turn_lapse(void **state)
 	fixture_release(&f);
 }
 
+/* Nobody knows whether it was written: its cards stay taken until the source tells. */
+static void test_unknown_ends_keep_the_cards(void **state)
+{
+	static const int codes[] = { -ETIMEDOUT, -ECANCELED };
+	enum vg_bind_outcome outcome;
+	struct vg_bind_call call;
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		fixture_init(&f, true);
+		put_node(&f, "n1", 1);
+		place(&f, fixture_pod(&f, "a", "uid-a", 1, 3000, 30), n1, 1, 1 * S, NULL);
+		begin(&f, "a", "uid-a", "n1", 2 * S, NULL, &outcome, &call, NULL);
+		vg_cluster_bind_end(f.cluster, "uid-a", codes[i], 3 * S);
+		assert_string_equal(usage(&f), "GPU-n1-0=3000/30/1");
+		vg_cluster_tick(f.cluster, 302 * S);
+		assert_string_equal(usage(&f), "GPU-n1-0=3000/30/1");
+		vg_cluster_tick(f.cluster, 303 * S);
+		assert_string_equal(usage(&f), "");
+		fixture_release(&f);
+	}
+}
+
 /* A gang may come late to its binds, and has to wait for its turn all the same. */
 static void test_no_lapse_while_waiting(void **state)
 {
@@ -378,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_lost_reservation_is_decided_again),
 		cmocka_unit_test(test_turns_at_a_node),
 		cmocka_unit_test(test_deleted_while_waiting_and_turn_lapse),
+		cmocka_unit_test(test_unknown_ends_keep_the_cards),
 		cmocka_unit_test(test_no_lapse_while_waiting),
 		cmocka_unit_test(test_simulation_has_no_effect),
 	};

@@ -242,6 +242,31 @@ static void test_readiness(void **state)
 	fixture_release(&f);
 }
 
+static void test_silence_ends_readiness(void **state)
+{
+	char reason[VG_READY_REASON_BYTES];
+	struct vg_cluster *cluster;
+	struct vg_classes classes;
+	struct vg_sink sink;
+	int64_t now_ns;
+
+	(void)state;
+	vg_classes_init(&classes);
+	cluster = vg_cluster_new(
+		&(struct vg_cluster_options){ .classes = &classes, .stale_ns = 120 * VG_NS_PER_S });
+	sink = vg_cluster_sink(cluster);
+	for (int kind = 0; kind < VG_KIND_COUNT; kind++) {
+		sink.ops->list_begin(sink.ctx, (enum vg_kind)kind);
+		sink.ops->list_end(sink.ctx, (enum vg_kind)kind);
+	}
+	now_ns = vg_clock_mono_ns();
+	assert_true(vg_cluster_ready(cluster, now_ns + 100 * VG_NS_PER_S, reason));
+	assert_false(vg_cluster_ready(cluster, now_ns + 121 * VG_NS_PER_S, reason));
+	assert_non_null(strstr(reason, "nodes for 121 s"));
+	vg_cluster_free(cluster);
+	vg_classes_release(&classes);
+}
+
 static void test_plugin_gone_makes_cards_unhealthy(void **state)
 {
 	struct vg_node_info *node;
@@ -467,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_huge_grants_leave_no_room),
 		cmocka_unit_test(test_list_sweeps_what_it_lacks),
 		cmocka_unit_test(test_readiness),
+		cmocka_unit_test(test_silence_ends_readiness),
 		cmocka_unit_test(test_plugin_gone_makes_cards_unhealthy),
 		cmocka_unit_test(test_incremental_equals_from_scratch),
 	};

@@ -105,6 +105,37 @@ static void test_woken_in_vain(void **state)
 	fixture_release(&f);
 }
 
+/* The same card is offered again: it recovered, or the administrator lifted its cordon. */
+static void test_cards_that_return(void **state)
+{
+	struct vg_node_info *sick, *cordoned;
+	struct vg_pod *leaving;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, false);
+	sick = fixture_node(&f, "n1", 1);
+	sick->cards[0].healthy = false;
+	cordoned = fixture_node(&f, "n2", 1);
+	cordoned->annotations.value[VG_ANNO_NODE_CORDON] = "GPU-n2-0";
+	f.sink.ops->put_node(f.sink.ctx, sick);
+	f.sink.ops->put_node(f.sink.ctx, cordoned);
+	put_pod(&f, fixture_pod(&f, "small", "us", 1, 2000, 10));
+	assert_null(place(&f, fixture_pod(&f, "small", "us", 1, 2000, 10), n12, 2, 1 * S, NULL));
+	leaving = fixture_pod(&f, "leaving", "ul", 1, 2000, 10);
+	assert_null(place(&f, leaving, n12, 2, 1 * S, NULL));
+	leaving->terminating = true;
+	put_pod(&f, leaving);
+	assert_string_equal(woken(&f, 2 * S), "");
+	put_node(&f, "n1", 1);
+	assert_string_equal(woken(&f, 3 * S), "small");
+	f.sink.ops->put_node(f.sink.ctx, sick);
+	woken(&f, 300 * S); /* the chase of n1 ends */
+	put_node(&f, "n2", 1);
+	assert_string_equal(woken(&f, 600 * S), "small");
+	fixture_release(&f);
+}
+
 /* More pods than one call decides about wait for more than was freed, each longer than the one that fits. */
 static void test_the_rest_has_its_turn(void **state)
 {
@@ -245,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_only_who_fits),
 		cmocka_unit_test(test_ended_pod_and_new_cards),
 		cmocka_unit_test(test_woken_in_vain),
+		cmocka_unit_test(test_cards_that_return),
 		cmocka_unit_test(test_the_rest_has_its_turn),
 		cmocka_unit_test(test_refused_before_it_was_seen),
 		cmocka_unit_test(test_quota_eases),
