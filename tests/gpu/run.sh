@@ -27,6 +27,7 @@ compile() {
 		${CC:-cc} -std=gnu17 -D_GNU_SOURCE -O2 -Isrc -Iinclude -o "$bin/$program" \
 			"tests/gpu/$program.c" -ldl -lm || exit 1
 	done
+	# shellcheck disable=SC2086 # a list of folders
 	driver=$(find ${LD_LIBRARY_PATH//:/ } /usr/local/nvidia/lib64 /usr/lib/x86_64-linux-gnu \
 		-name libcuda.so.1 2>/dev/null | head -1)
 	${CC:-cc} -std=gnu17 -D_GNU_SOURCE -O2 -DLINKED -Isrc -Iinclude -o "$bin/paths-linked" \
@@ -56,7 +57,7 @@ part_paths() {
 	echo "== paths past a limit of 2000 MiB (chunks of 64 MiB)"
 	for way in paths paths-linked; do
 		for path in alloc pitch managed async async_ptsz pool vmm array array3d mipmap graph heap; do
-			limited 2000m 0 timeout 60 "$bin/$way" $path 2000 2>&1 | sed "s/^/$way /" ||
+			limited 2000m 0 timeout 60 "$bin/$way" "$path" 2000 2>&1 | sed "s/^/$way /" ||
 				miss "$way $path"
 		done
 	done | tee "$OUT/paths.txt"
@@ -78,11 +79,11 @@ part_cost() {
 	# The ratio of neighbouring runs, and of those the median: the clock of the host wanders.
 	for call in alloc_free async launch meminfo; do
 		for i in 1 2 3 4 5 6 7; do
-			awk -v c=$call '$1 == c { v[FNR == NR ? "b" : FILENAME ~ /ours/ ? "o" : "l"] = $2 }
+			awk -v c="$call" '$1 == c { v[FNR == NR ? "b" : FILENAME ~ /ours/ ? "o" : "l"] = $2 }
 				END { print v["b"], v["o"], v["l"], v["o"] / v["b"], v["l"] / v["b"] }' \
 				"$work/bare.$i" "$work/ours.$i" "$work/limit.$i"
 		done > "$work/ratios"
-		awk -v c=$call '
+		awk -v c="$call" '
 			function median(a, n,   i, j, t) {
 				for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++)
 					if (a[j] < a[i]) { t = a[i]; a[i] = a[j]; a[j] = t }
@@ -105,16 +106,16 @@ part_share() {
 	echo "== share of GPU time, $SECONDS_EACH s each"
 	: > "$OUT/share.txt"
 	for workload in ${WORKLOADS:-short long graph small}; do
-		timeout 60 "$bin/share" $workload 5 > "$work/bare" || miss "share $workload, bare"
+		timeout 60 "$bin/share" "$workload" 5 > "$work/bare" || miss "share $workload, bare"
 		units=$(awk '/^units/ { print $2 }' "$work/bare")
 		bare=$(awk '/^mean/ { print $2 }' "$work/bare")
 		echo "bare $workload units $units: $(grep -v units "$work/bare" | tr '\n' ' ')" >> "$OUT/share.raw"
-		limited 0 0 timeout 60 "$bin/share" $workload 5 "$units" > "$work/free"
+		limited 0 0 timeout 60 "$bin/share" "$workload" 5 "$units" > "$work/free"
 		awk -v w="$workload" -v b="$bare" '/^mean/ {
 			printf "%-6s no limit: %.2f %% of bare %s\n", w, $2 / b * 100, ($2 / b >= 0.99 ? "ok" : "MISSED") }' \
 			"$work/free" | tee -a "$OUT/share.txt"
 		for percent in ${PERCENTS:-10 25 50 75}; do
-			limited 0 $percent timeout 100 "$bin/share" $workload "$SECONDS_EACH" "$units" \
+			limited 0 "$percent" timeout 100 "$bin/share" "$workload" "$SECONDS_EACH" "$units" \
 				> "$work/run" 2> "$work/log" || miss "share $workload $percent"
 			echo "$workload $percent: $(tr '\n' ' ' < "$work/run")" >> "$OUT/share.raw"
 			awk -v w="$workload" -v p="$percent" -v b="$bare" '/^mean/ {
@@ -134,12 +135,12 @@ part_tenants() {
 	local workload units bare
 	echo "== two containers at 30 and 60 %, $SECONDS_EACH s, then the first alone"
 	for workload in ${TENANT_WORKLOADS:-short long}; do
-		timeout 60 "$bin/share" $workload 4 > "$work/bare"
+		timeout 60 "$bin/share" "$workload" 4 > "$work/bare"
 		units=$(awk '/^units/ { print $2 }' "$work/bare")
 		bare=$(awk '/^mean/ { print $2 }' "$work/bare")
-		limited 0 30 env LIBCUDA_LOG_LEVEL=4 timeout 100 "$bin/share" $workload $((SECONDS_EACH * 2)) \
+		limited 0 30 env LIBCUDA_LOG_LEVEL=4 timeout 100 "$bin/share" "$workload" $((SECONDS_EACH * 2)) \
 			"$units" > "$work/a" 2> "$OUT/tenant-$workload.log" &
-		limited 0 60 timeout 100 "$bin/share" $workload "$SECONDS_EACH" "$units" > "$work/b" &
+		limited 0 60 timeout 100 "$bin/share" "$workload" "$SECONDS_EACH" "$units" > "$work/b" &
 		wait
 		awk -v w="$workload" -v b="$bare" -v n="$SECONDS_EACH" '
 			/^rate/ { for (i = 2; i <= NF; i++) {
@@ -178,7 +179,7 @@ part_torch() {
 compile
 for part in "${@:-paths race cost share tenants torch}"; do
 	for p in $part; do
-		part_$p
+		"part_$p"
 	done
 done
 exit "$missed"
