@@ -466,6 +466,57 @@ static void test_suspend(void **state)
 	assert_int_equal(base->slot[0].status, VGPU_SLOT_RUNNING);
 }
 
+static CUfunction kernel;
+
+static void *blocked_launch(void *result)
+{
+	CUdeviceptr out = 0;
+	unsigned int units = 1;
+	void *args[] = { &units, &out };
+	CUresult rc = cu.cuCtxSetCurrent(context);
+
+	if (rc == 0)
+		rc = cu.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL);
+	__atomic_store_n((int *)result, rc == 0 ? 1 : -1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* The node's monitor blocks a container of low priority with -1, and counts its activity down. */
+static void test_priority(void **state)
+{
+	pthread_t thread;
+	CUmodule module;
+	int done = 0;
+
+	(void)state;
+	assert_int_equal(cu.cuModuleLoadData(&module, GPU_PTX), 0);
+	assert_int_equal(cu.cuModuleGetFunction(&kernel, module, "work"), 0);
+	/* Activity is reported, whatever the monitor has counted down to. */
+	for (int32_t count = 0; count <= 1; count++) {
+		__atomic_store_n(&base->recent_kernel, count, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&base->last_kernel_time, 0, __ATOMIC_SEQ_CST);
+		(void)blocked_launch(&done);
+		assert_int_equal(done, 1);
+		assert_int_equal(__atomic_load_n(&base->recent_kernel, __ATOMIC_SEQ_CST), 2);
+		assert_true(base->last_kernel_time != 0);
+	}
+	done = 0;
+	__atomic_store_n(&base->recent_kernel, -1, __ATOMIC_SEQ_CST);
+	assert_int_equal(pthread_create(&thread, NULL, blocked_launch, &done), 0);
+	usleep(200000);
+	assert_int_equal(__atomic_load_n(&done, __ATOMIC_SEQ_CST), 0);
+	assert_int_equal(__atomic_load_n(&base->recent_kernel, __ATOMIC_SEQ_CST), -1);
+	/* Memory is no matter of priority. */
+	(void)suspended_allocation(&done);
+	assert_int_equal(done, 1);
+	done = 0;
+	__atomic_store_n(&base->recent_kernel, 0, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	assert_int_equal(done, 1);
+	assert_int_equal(cu.cuCtxSynchronize(), 0);
+	assert_int_equal(cu.cuModuleUnload(module), 0);
+}
+
 /* A guest: no handlers, no umask. */
 static void test_manners(void **state)
 {
@@ -499,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_suspend),
+		cmocka_unit_test(test_priority),
 		cmocka_unit_test(test_manners),
 	};
 

@@ -280,6 +280,58 @@ static void test_slots_of_the_dead_come_back(void **state)
 	region_close(&r);
 }
 
+/* The two words of an entry differ when a process dies between them: then the sum is rebuilt. */
+static void test_death_inside_an_entry(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t reserved;  /* by whole entries */
+		uint64_t sum_ahead; /* in the sum, not in the slot: half an entry */
+		uint64_t rest;      /* of 1,000, after 100 of a living process */
+	} cases[] = {
+		{ "first entry", 0, 70, 900 },
+		{ "later entry", 800, 70, 900 },
+		{ "all of it", 0, 900, 900 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct region_setup s = limit_of(1000);
+		struct region r;
+		pid_t pid;
+
+		assert_int_equal(region_open(&r, path, &s, NULL), 0);
+		region_slot_claim(&r);
+		assert_int_equal(region_reserve(&r, 0, REGION_DATA, 100), 0);
+		pid = fork();
+		if (pid == 0) {
+			struct region own;
+
+			if (region_open(&own, path, &s, NULL) != 0)
+				_exit(1);
+			region_slot_claim(&own);
+			if (cases[i].reserved &&
+			    region_reserve(&own, 0, REGION_DATA, cases[i].reserved) != 0)
+				_exit(1);
+			own.ext->slot[own.slot].inflight++;
+			own.ext->device[0].used += cases[i].sum_ahead;
+			kill(getpid(), SIGKILL);
+		}
+		wait_for(pid);
+		assert_int_equal(region_used(&r, 0), 100 + cases[i].reserved + cases[i].sum_ahead);
+		if (region_reserve(&r, 0, REGION_DATA, cases[i].rest) != 0)
+			fail_msg("%s: %llu stay lost", cases[i].name,
+				 (unsigned long long)(region_used(&r, 0) - 100));
+		assert_int_equal(region_used(&r, 0), 1000);
+		assert_int_equal(total_of(&r), 1000);
+		assert_int_equal(region_reserve(&r, 0, REGION_DATA, 1), -ENOMEM);
+		assert_int_equal(r.ext->repaired, 1);
+		assert_int_equal(r.ext->quiesce, 0);
+		region_close(&r);
+		unlink(path);
+	}
+}
+
 /* A program that closes all descriptors loses the lock, not its place. */
 static void test_closed_descriptor(void **state)
 {
@@ -551,6 +603,7 @@ int main(void)
 		TEST(test_extends_layout_1_2),
 		TEST(test_whose_limit_stands),
 		TEST(test_slots_of_the_dead_come_back),
+		TEST(test_death_inside_an_entry),
 		TEST(test_closed_descriptor),
 		TEST(test_random_kills),
 		TEST(test_fork_storm),
