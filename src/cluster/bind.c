@@ -22,7 +22,10 @@ bool vg_turn_taken(const struct cluster_node *node, int64_t now_ns,
 		   const struct cluster_pod **ret_holder)
 {
 	for (const struct cluster_pod *pod = node->pods; pod; pod = pod->next) {
-		if (pod->state == VG_STATE_BINDING ||
+		/* Perhaps it is bound: then its Allocate is to come, and the watch will tell. */
+		bool perhaps = !pod->unknown || now_ns < pod->since_ns + VG_BIND_TURN_NS;
+
+		if ((pod->state == VG_STATE_BINDING && perhaps) ||
 		    (pod->state == VG_STATE_BOUND && pod->allocating &&
 		     now_ns < pod->deadline_ns)) {
 			if (ret_holder)
@@ -253,7 +256,16 @@ static int bind_begin(struct vg_cluster *cluster, struct cluster_pod *pod,
 	bool reserved_here = pod->state == VG_STATE_RESERVED && pod->node == node;
 	bool wants;
 
-	if (pod->state == VG_STATE_BINDING || pod->ticket)
+	if (pod->state == VG_STATE_BINDING && pod->unknown && pod->node && pod->node != node)
+		return vg_fail(
+			err, EBUSY,
+			"it is not known yet whether pod %s was bound to node %s: the API server did "
+			"not answer; kube-scheduler will try again",
+			pod->key, pod->node->name);
+	/* The same again: the API server takes it once, and says so. */
+	if (pod->state == VG_STATE_BINDING && pod->unknown)
+		reserved_here = my_turn = true;
+	else if (pod->state == VG_STATE_BINDING || pod->ticket)
 		return vg_fail(err, EBUSY, "pod %s is being bound already", pod->key);
 	if (pod->state == VG_STATE_BOUND) {
 		if (pod->node && pod->node != node)
@@ -277,7 +289,11 @@ static int bind_begin(struct vg_cluster *cluster, struct cluster_pod *pod,
 	}
 	if (wants && !reserved_here) {
 		struct cluster_node *before = pod->node;
-		int r = decide_again(cluster, pod, node, args, err);
+		int r;
+
+		if (before && before != node)
+			vg_nudge_freed(cluster, before);
+		r = decide_again(cluster, pod, node, args, err);
 
 		if (before && before != node)
 			vg_ledger_node_settle(cluster, before);
@@ -285,6 +301,7 @@ static int bind_begin(struct vg_cluster *cluster, struct cluster_pod *pod,
 			return r;
 	}
 	pod->state = VG_STATE_BINDING;
+	pod->unknown = false;
 	pod->since_ns = args->now_ns;
 	pod->deadline_ns = 0;
 	fill_call(cluster, pod, args, arena, ret_call);
@@ -332,10 +349,10 @@ void vg_cluster_bind_end(struct vg_cluster *cluster, const char *uid, int code, 
 			pod->allocating = pod->node != NULL;
 			pod->deadline_ns = now_ns + VG_BIND_TURN_NS;
 		} else if (code == -ETIMEDOUT || code == -ECANCELED) {
-			pod->state = VG_STATE_RESERVED;
+			/* Its cards stay taken, and for as long as its Allocate may come, nobody else is
+			 * let in. */
+			pod->unknown = true;
 			pod->deadline_ns = now_ns + cluster->options.reservation_ns;
-			if (pod->node)
-				vg_turn_next(cluster, pod->node, now_ns);
 		} else {
 			vg_ledger_unreserve(cluster, pod);
 		}

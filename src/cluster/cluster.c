@@ -145,6 +145,7 @@ static struct cluster_pod *next_lapsed(struct vg_cluster *cluster, int64_t now_n
 	while ((pod = vg_map_next(&cluster->pods, cursor)))
 		if (pod->deadline_ns <= now_ns && !pod->ticket && !pod->granted_at &&
 		    (pod->state == VG_STATE_RESERVED ||
+		     (pod->state == VG_STATE_BINDING && pod->unknown) ||
 		     (pod->state == VG_STATE_PENDING && !pod->from_source)))
 			return pod;
 	return NULL;
@@ -158,7 +159,7 @@ void vg_cluster_tick(struct vg_cluster *cluster, int64_t now_ns)
 
 	vg_cluster_lock(cluster);
 	while ((pod = next_lapsed(cluster, now_ns, &cursor))) {
-		cluster->stats.reservations_lapsed += pod->state == VG_STATE_RESERVED;
+		cluster->stats.reservations_lapsed += pod->state != VG_STATE_PENDING;
 		vg_ledger_unreserve(cluster, pod);
 		cursor--; /* a later entry may have moved into its slot */
 	}

@@ -57,7 +57,7 @@ struct vg_sink vg_cluster_sink(struct vg_cluster *cluster);
 #define VG_READY_REASON_BYTES 160
 bool vg_cluster_ready(struct vg_cluster *cluster, int64_t now_ns, char *ret_reason);
 
-/* To be called about once a second: reservations and waits that are over. */
+/* To be called a few times a second: reservations and waits that are over. */
 void vg_cluster_tick(struct vg_cluster *cluster, int64_t now_ns);
 
 /* ---- filter ----------------------------------------------------------------------------------- */
@@ -146,8 +146,11 @@ enum vg_bind_outcome {
 int vg_cluster_bind_begin(struct vg_cluster *cluster, const struct vg_bind_args *args,
 			  struct vg_arena *arena, enum vg_bind_outcome *ret_outcome,
 			  struct vg_bind_call *ret_call, struct vg_err *err);
-/* 0: bound. -ETIMEDOUT, -ECANCELED: unknown, the reservation stays until the source tells. Anything else:
- * not bound, the reservation is dropped. */
+/*
+ * 0: bound. -ETIMEDOUT, -ECANCELED: unknown; the cards stay taken until the source tells or a reservation's
+ * time is over, nobody else is let in at the node for VG_BIND_TURN_NS, and the same bind may be tried again.
+ * Anything else: not bound, the reservation is dropped.
+ */
 void vg_cluster_bind_end(struct vg_cluster *cluster, const char *uid, int code, int64_t now_ns);
 
 /* ---- looking ---------------------------------------------------------------------------------- */

@@ -79,6 +79,7 @@ struct cluster_pod {
 	bool malformed;   /* said so already */
 	bool terminating;
 	bool allocating;
+	bool unknown; /* BINDING: the bind has ended, and nobody can say how */
 	uint64_t resource_version;
 	uint64_t generation;
 	int64_t since_ns;    /* reservation or bind of this process, else 0 */

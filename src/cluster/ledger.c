@@ -359,6 +359,7 @@ void vg_ledger_unreserve(struct vg_cluster *cluster, struct cluster_pod *pod)
 	pod->since_ns = 0;
 	pod->deadline_ns = 0;
 	pod->allocating = false;
+	pod->unknown = false;
 	if (node) {
 		vg_turn_next(cluster, node, 0);
 		vg_ledger_node_settle(cluster, node);

@@ -154,6 +154,7 @@ static void bound(struct vg_cluster *cluster, struct cluster_pod *entry, const s
 		       pod->init_done);
 	entry->state = VG_STATE_BOUND;
 	entry->allocating = allocating;
+	entry->unknown = false;
 	if (allocating && !was_allocating)
 		entry->deadline_ns = now_ns + VG_BIND_TURN_NS;
 	vg_arena_release(&entry->asked);

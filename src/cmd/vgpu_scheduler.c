@@ -11,12 +11,14 @@
  * It stops in the reverse order, so that nothing is called that is gone already.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -447,6 +449,18 @@ static void run(struct daemon *daemon, const sigset_t *signals)
 	}
 }
 
+/* A socket that got the number of a closed standard stream would be written log lines to. */
+static void open_standard_streams(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon daemon = { .listeners_lock = PTHREAD_MUTEX_INITIALIZER };
@@ -454,6 +468,7 @@ int main(int argc, char **argv)
 	sigset_t signals;
 	int r;
 
+	open_standard_streams();
 	r = read_flags(&daemon, argc, argv, &err);
 	if (r < 0) {
 		fprintf(stderr, "vgpu-scheduler: %s\n", err.msg);

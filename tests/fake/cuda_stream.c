@@ -335,9 +335,10 @@ static bool mark_is_done(struct fake_mark *mark, uint64_t *ret_when_ns)
 
 bool fake_page_done(struct fake_event_page *page)
 {
+	uint32_t state = page->state;
 	uint64_t start_ns, end_ns;
 
-	switch (page->state) {
+	switch (state) {
 	case FAKE_PAGE_DEFERRED:
 		return false;
 	case FAKE_PAGE_QUEUED:

@@ -190,6 +190,78 @@ static void test_bind_failures(void **state)
 	fixture_release(&f);
 }
 
+/* The API server did not answer: perhaps the pod is bound, and its Allocate is to come. */
+static void test_unknown_end_keeps_the_turn(void **state)
+{
+	int64_t t0 = vg_clock_mono_ns();
+	enum vg_bind_outcome outcome;
+	struct turn turn = { 0 };
+	struct vg_bind_call call;
+	struct vg_err err = { 0 };
+	struct fixture f;
+	struct vg_pod *p;
+
+	(void)state;
+	fixture_init(&f, true);
+	put_node(&f, "n1", 1);
+	put_node(&f, "n2", 1);
+	p = fixture_pod(&f, "p", "up", 1, 1000, 10);
+	put_pod(&f, p);
+	put_pod(&f, fixture_pod(&f, "q", "uq", 1, 1000, 10));
+	place(&f, p, n1, 1, t0, NULL);
+	assert_int_equal(begin(&f, "p", "up", "n1", t0, NULL, &outcome, &call, NULL), 0);
+	vg_cluster_bind_end(f.cluster, "up", -ETIMEDOUT, t0 + S);
+	/* The next pod waits. */
+	assert_int_equal(begin(&f, "q", "uq", "n1", t0 + 2 * S, &turn, &outcome, &call, NULL), 0);
+	assert_int_equal(outcome, VG_BIND_WAITING);
+	vg_cluster_tick(f.cluster, t0 + 3 * S);
+	assert_int_equal(turn.calls, 0);
+	/* Filtered again: nothing is moved. Bound elsewhere: refused. The same again: sent. */
+	place(&f, p, n12, 2, t0 + 3 * S, NULL);
+	assert_string_equal(usage(&f), "GPU-n1-0=1000/10/1");
+	assert_int_equal(begin(&f, "p", "up", "n2", t0 + 3 * S, NULL, &outcome, &call, &err),
+			 -EBUSY);
+	assert_non_null(strstr(err.msg, "n1"));
+	assert_int_equal(begin(&f, "p", "up", "n1", t0 + 4 * S, NULL, &outcome, &call, NULL), 0);
+	assert_int_equal(outcome, VG_BIND_POST);
+	vg_cluster_bind_end(f.cluster, "up", -ETIMEDOUT, t0 + 5 * S);
+	/* The watch tells: bound and allocated. */
+	put_pod(&f, fixture_bound(&f, "p", "up", "n1", "GPU-n1-0,NVIDIA,1000,10:;", "success"));
+	assert_int_equal(turn.calls, 1);
+	assert_int_equal(turn.code, 0);
+	fixture_release(&f);
+}
+
+/* Nobody ever tells: the turn ends first, then the reservation. */
+static void test_unknown_end_lapses(void **state)
+{
+	int64_t t0 = vg_clock_mono_ns();
+	enum vg_bind_outcome outcome;
+	struct turn turn = { 0 };
+	struct vg_bind_call call;
+	struct fixture f;
+	struct vg_pod *p;
+
+	(void)state;
+	fixture_init(&f, true);
+	put_node(&f, "n1", 1);
+	p = fixture_pod(&f, "p", "up", 1, 1000, 10);
+	put_pod(&f, p);
+	put_pod(&f, fixture_pod(&f, "q", "uq", 1, 1000, 10));
+	place(&f, p, n1, 1, t0, NULL);
+	assert_int_equal(begin(&f, "p", "up", "n1", t0, NULL, &outcome, &call, NULL), 0);
+	vg_cluster_bind_end(f.cluster, "up", -ECANCELED, t0 + S);
+	assert_int_equal(begin(&f, "q", "uq", "n1", t0 + 59 * S, &turn, &outcome, &call, NULL), 0);
+	assert_int_equal(outcome, VG_BIND_WAITING);
+	vg_cluster_tick(f.cluster, t0 + 62 * S);
+	assert_int_equal(turn.calls, 1);
+	assert_int_equal(turn.code, 0);
+	assert_string_equal(usage(&f), "GPU-n1-0=1000/10/1");
+	vg_cluster_tick(f.cluster, t0 + 302 * S);
+	assert_string_equal(usage(&f), "");
+	fixture_release(&f);
+}
+
 static void test_lost_reservation_is_decided_again(void **state)
 {
 	enum vg_bind_outcome outcome;
@@ -399,6 +471,8 @@ int main(void)
 		cmocka_unit_test(test_a_request_cannot_end_a_strangers_allocation),
 		cmocka_unit_test(test_bind_writes_the_reservation),
 		cmocka_unit_test(test_bind_failures),
+		cmocka_unit_test(test_unknown_end_keeps_the_turn),
+		cmocka_unit_test(test_unknown_end_lapses),
 		cmocka_unit_test(test_lost_reservation_is_decided_again),
 		cmocka_unit_test(test_turns_at_a_node),
 		cmocka_unit_test(test_deleted_while_waiting_and_turn_lapse),
