@@ -83,6 +83,47 @@ void *vg_map_get(const struct vg_map *map, const char *key)
 	return vg_map_getn(map, key, strlen(key));
 }
 
+/* How far ahead a slot is asked for, and the key that it points to. */
+#define AHEAD_SLOT 16
+#define AHEAD_KEY  8
+
+void vg_map_get_many(const struct vg_map *map, const char *const *keys, size_t count,
+		     void **ret_values)
+{
+	struct {
+		uint64_t hash;
+		size_t size;
+	} ahead[AHEAD_SLOT];
+	size_t mask = map->room - 1;
+
+	if (!map->used) {
+		for (size_t i = 0; i < count; i++)
+			ret_values[i] = NULL;
+		return;
+	}
+	for (size_t i = 0; i < count + AHEAD_SLOT; i++) {
+		if (i >= AHEAD_SLOT) {
+			size_t now = i - AHEAD_SLOT;
+			size_t place = now % AHEAD_SLOT;
+
+			ret_values[now] =
+				find(map, keys[now], ahead[place].size, ahead[place].hash)->value;
+		}
+		if (i < count) {
+			size_t place = i % AHEAD_SLOT;
+
+			ahead[place].size = strlen(keys[i]);
+			ahead[place].hash = hash_of(keys[i], ahead[place].size);
+			__builtin_prefetch(&map->slots[ahead[place].hash & mask]);
+		}
+		if (i >= AHEAD_KEY && i - AHEAD_KEY < count) {
+			uint64_t hash = ahead[(i - AHEAD_KEY) % AHEAD_SLOT].hash;
+
+			__builtin_prefetch(map->slots[hash & mask].key);
+		}
+	}
+}
+
 void *vg_map_put(struct vg_map *map, const char *key, void *value)
 {
 	size_t size = strlen(key);

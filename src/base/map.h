@@ -29,6 +29,12 @@ void vg_map_release(struct vg_map *map);
 /* The value, or NULL. */
 void *vg_map_get(const struct vg_map *map, const char *key);
 void *vg_map_getn(const struct vg_map *map, const char *key, size_t size);
+/*
+ * The values of many keys at once, NULL where there is none: while one key is looked up, the memory of the
+ * ones behind it is on its way already. For thousands of keys in a table that is larger than a cache.
+ */
+void vg_map_get_many(const struct vg_map *map, const char *const *keys, size_t count,
+		     void **ret_values);
 /* Adds or replaces; returns what was there before, or NULL. `value` is not NULL. */
 void *vg_map_put(struct vg_map *map, const char *key, void *value);
 /* Takes the entry out and returns its value, or NULL. */

@@ -3,6 +3,20 @@
 #include "base/clock.h"
 #include "cluster/cluster_internal.h"
 
+/* The views of the named nodes; NULL where a name is not known. */
+static void find_nodes(const struct vg_cluster *cluster, const char *const *names, size_t count,
+		       struct vg_arena *arena, const struct vg_node **ret_nodes)
+{
+	void **found = vg_arena_new_array(arena, count, sizeof(*found));
+
+	vg_map_get_many(&cluster->nodes, names, count, found);
+	for (size_t i = 0; i < count; i++) {
+		const struct cluster_node *node = found[i];
+
+		ret_nodes[i] = node ? &node->view : NULL;
+	}
+}
+
 static void fill_placement(const struct vg_decision *decision, struct vg_arena *arena,
 			   struct vg_placement *ret_placement)
 {
@@ -61,11 +75,7 @@ void vg_cluster_place(struct vg_cluster *cluster, const struct vg_request *reque
 		pod->since_ns = 0;
 		pod->deadline_ns = 0;
 	}
-	for (size_t i = 0; i < node_count; i++) {
-		const struct cluster_node *node = vg_map_get(&cluster->nodes, node_names[i]);
-
-		candidates[i] = node ? &node->view : NULL;
-	}
+	find_nodes(cluster, node_names, node_count, arena, candidates);
 	models = (struct vg_models){ cluster->models, cluster->model_count };
 	args = (struct vg_decide_args){
 		.models = &models,
@@ -117,12 +127,9 @@ void vg_cluster_rank(struct vg_cluster *cluster, const struct vg_request *reques
 	pod = vg_map_get(&cluster->pods, request->uid);
 	if (pod)
 		vg_ledger_uncharge(cluster, pod);
-	for (size_t i = 0; i < node_count; i++) {
-		const struct cluster_node *node = vg_map_get(&cluster->nodes, node_names[i]);
-
-		candidates[i] = node ? &node->view : NULL;
-		scores[i] = node ? vg_node_score(&node->view.sums, NULL) : 0.0f;
-	}
+	find_nodes(cluster, node_names, node_count, arena, candidates);
+	for (size_t i = 0; i < node_count; i++)
+		scores[i] = candidates[i] ? vg_node_score(&candidates[i]->sums, NULL) : 0.0f;
 	models = (struct vg_models){ cluster->models, cluster->model_count };
 	vg_decide(&(struct vg_decide_args){ .models = &models,
 					    .request = request,

@@ -111,9 +111,40 @@ static void test_spans_as_keys(void **state)
 	vg_map_release(NULL);
 }
 
+/* Many at once: the same as one by one, for known and unknown keys, and for an empty table. */
+static void test_many(void **state)
+{
+	static char names[300][16];
+	const char *keys[300];
+	void *values[300];
+	struct vg_map map;
+
+	(void)state;
+	vg_map_init(&map);
+	for (size_t i = 0; i < 300; i++) {
+		snprintf(names[i], sizeof(names[i]), "key-%zu", i);
+		keys[i] = names[i];
+		values[i] = names;
+	}
+	vg_map_get_many(&map, keys, 300, values);
+	for (size_t i = 0; i < 300; i++)
+		assert_null(values[i]);
+	for (size_t i = 0; i < 300; i += 3)
+		vg_map_put(&map, names[i], names[i]);
+	for (size_t count = 0; count <= 300; count += count < 40 ? 1 : 65) {
+		vg_map_get_many(&map, keys, count, values);
+		for (size_t i = 0; i < count; i++)
+			assert_ptr_equal(values[i], vg_map_get(&map, keys[i]));
+	}
+	assert_ptr_equal(values[0], names[0]);
+	assert_null(values[1]);
+	vg_map_release(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_against_a_model),
 		cmocka_unit_test(test_walk_finds_each_once),
 		cmocka_unit_test(test_spans_as_keys),
