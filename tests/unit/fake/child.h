@@ -7,6 +7,7 @@
 #define FAKE_TEST_CHILD_H
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +48,8 @@ static inline pid_t child_start(const char *devices, const char *state, void (*b
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* A test that fails must not leave workers behind. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		setenv("VGPU_FAKE_STATE", state, 1);
 		if (devices)
 			setenv("VGPU_FAKE_DEVICES", devices, 1);

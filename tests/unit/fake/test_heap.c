@@ -168,6 +168,19 @@ static void test_arena_pages(void **state)
 			assert_int_equal(*(char *)fake_block_address(blocks[j]), j);
 			fake_arena_give(&arena, blocks[j]);
 		}
+		/* The pieces are whole pages again, whatever the order they came back in. */
+		for (int odd = 1; odd >= 0; odd--) {
+			for (int j = 0; j < 64; j++)
+				blocks[j] = fake_arena_take(&arena, rows[i].bytes);
+			for (int j = odd; j < 64; j += 2)
+				fake_arena_give(&arena, blocks[j]);
+			for (int j = !odd; j < 64; j += 2)
+				fake_arena_give(&arena, blocks[j]);
+		}
+		blocks[0] = fake_arena_take(&arena, 2 * MIB);
+		assert_non_null(blocks[0]);
+		assert_int_equal(taken, rows[i].pages * 2 * MIB);
+		fake_arena_give(&arena, blocks[0]);
 		fake_arena_trim(&arena, 0);
 		assert_int_equal(taken, 0);
 	}
