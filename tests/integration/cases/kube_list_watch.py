@@ -203,7 +203,10 @@ def test_page_cut():
         # The first page twice, then the second page twice with the same token, then the third.
         assert [("continue" in path) for path in paths] == [False, False, True, True, True], paths
         assert paths[2] == paths[3]
-        assert len(driver.said("list_abort", "pods")) == 1
+        # Over HTTP/2 a reset may overtake what was sent before it: then the first try never began.
+        begun, aborted = (len(driver.said(word, "pods")) for word in ("list_begin", "list_abort"))
+        assert begun == aborted + 1 and aborted <= 1, (begun, aborted)
+        assert len(driver.said("list_end", "pods")) == 1
 
 
 def test_first_page_cut_leaves_no_ghost():
