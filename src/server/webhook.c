@@ -253,7 +253,7 @@ static enum vg_step_result step_quota(struct vg_job *job)
 	const char *namespace = review->namespace[0] ? review->namespace : review->pod.namespace;
 	struct vg_space_copy space;
 
-	if (!webhook->request.want_count ||
+	if (!webhook->request.want_count || !job->server->options.cluster ||
 	    !vg_cluster_space(job->server->options.cluster, namespace, job->arena, &space))
 		return VG_STEP_NEXT;
 	for (size_t i = 0; i < classes->count; i++) {
